@@ -356,12 +356,12 @@ def metrics_content(
     values_by_metric: dict[str, Any] = {}
     aggregates: dict[str, float | None] = {}
     for metric, values in scores.items():
-        values_by_metric[metric] = _rounded(_by_number(values), decimals)
+        values_by_metric[metric] = _rounded(by_number(values), decimals)
         for name, value in statistics(values).items():
             aggregates[f"{metric}_{name}"] = value
     files = {"alg_fname": prediction_files, "gt_fname": reference_files}
     if scores:  # of answers alone, no case is told
-        values_by_metric |= {key: _by_number(names) for key, names in files.items()}
+        values_by_metric |= {key: by_number(names) for key, names in files.items()}
     return {
         "case": values_by_metric,
         "aggregates": _rounded(aggregates, decimals),
@@ -371,7 +371,7 @@ def metrics_content(
     }
 
 
-def _by_number(values: Sequence[Any]) -> dict[str, Any]:
+def by_number(values: Sequence[Any]) -> dict[str, Any]:
     """A value of each case, by the number that the case has in the file."""
     return {str(number): value for number, value in enumerate(values)}
 

@@ -38,7 +38,7 @@ from flare.results.efficiency_csv import (
     read_records,
 )
 from flare.results.errors import MeasurementError
-from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_json import METRICS_JSON, by_number
 from flare.results.metrics_reading import case_names, read_evaluation
 from flare.results.scores import statistics
 
@@ -287,12 +287,12 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
     if not cases_ok:
         raise NoCaseError(len(records), _endings(records))
     by_case = {**content["case"]}
-    by_case["status"] = _numbered([record.status.value for record in records])
+    by_case["status"] = by_number([record.status.value for record in records])
     aggregates = {**content["aggregates"]}
     for metric in RANKED:
         values = [getattr(record, metric) for record in records]
         if any(value is not None for value in values):
-            by_case[metric] = _numbered(values)
+            by_case[metric] = by_number(values)
             aggregates |= _statistics(records, metric, worst[metric])
     aggregates["cases"] = len(records)
     aggregates["cases_ok"] = cases_ok
@@ -334,10 +334,6 @@ def _failures(
         if record and record.status is not RunStatus.OK:
             failures[name] = f"{record.status.value}: {_reason(record)}"
     return failures
-
-
-def _numbered(values: Sequence[Any]) -> dict[str, Any]:
-    return {str(number): value for number, value in enumerate(values)}
 
 
 def _endings(records: Sequence[CaseRecord]) -> str:

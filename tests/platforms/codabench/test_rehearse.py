@@ -4,9 +4,7 @@ The states are those to which the real worker came with these files: compute_wor
 of codalab/codabench at c7dbc756, its class Run, and the Docker engine.
 """
 
-import io
 import json
-import zipfile
 from dataclasses import replace
 
 import pytest
@@ -28,6 +26,7 @@ from flare.platforms.codabench.rehearse import rehearse
 from flare.platforms.codabench.verdict import Verdict
 from flare.platforms.rehearsal import SubmissionOptions
 from tests.builders import ROOT, error_of, read_metrics, run_evaluate, write_file
+from tests.builders.npz import zip_bytes
 
 BOARD = Leaderboard(
     submission_rule=SubmissionRule.FORCE_BEST,
@@ -55,23 +54,15 @@ seen += [line for line in status if line.startswith(("CapBnd", "NoNewPrivs", "Ui
 """
 
 
-def zip_of(**files):
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return content.getvalue()
-
-
 def bundle_of(competition):
     """A bundle whose scoring program tells what it sees."""
     program = {"metadata.yaml": "command: python score.py", "score.py": PROGRAM}
     files = {
         "competition.yaml": json.dumps(dump(competition)),
-        "program.zip": zip_of(**program),
-        "reference.zip": zip_of(**{"a.nii.gz": "reference"}),
+        "program.zip": zip_bytes(program.items()),
+        "reference.zip": zip_bytes([("a.nii.gz", "reference")]),
     }
-    return zip_of(**files)
+    return zip_bytes(files.items())
 
 
 @pytest.fixture
@@ -81,7 +72,7 @@ def bundle(tmp_path):
 
 @pytest.fixture
 def submission(tmp_path):
-    content = zip_of(**{"s/a.nii.gz": "a", "__MACOSX/._a": ""})
+    content = zip_bytes([("s/a.nii.gz", "a"), ("__MACOSX/._a", "")])
     return write_file(tmp_path / "submission.zip", content)
 
 
@@ -186,10 +177,10 @@ def test_a_failure_has_the_site_s_state(status, outputs, message):
     ("changes", "kind", "problem"),
     [
         ({"submission": b"no zip"}, UploadError, 'would read "Bad or empty zip file"'),
-        ({"submission": zip_of(**{"metadata.yaml": ""})}, UploadError, "it a program"),
+        ({"submission": zip_bytes([("metadata.yaml", "")])}, UploadError, "a program"),
         ({"path": ROOT / "none.zip"}, InputError, "none.zip: there is no such file"),
         ({"bundle": b"no zip"}, UploadError, "competition.yaml cannot be used"),
-        ({"bundle": zip_of()}, UploadError, "competition.yaml cannot be used"),
+        ({"bundle": zip_bytes([])}, UploadError, "competition.yaml cannot be used"),
         ({"status": 125}, EngineError, "python:3.13-slim: it cannot be run (no room)"),
     ],
 )
@@ -236,7 +227,8 @@ def test_a_whole_bundle_gives_the_scores_of_metrics_json(docker, tmp_path):
     bundle, submission = tmp_path / "bundle.zip", tmp_path / "submission.zip"
     references, predictions = ROOT / "ground-truth", ROOT / "examples" / "predictions"
     files = {f"s/{file.name}": file.read_bytes() for file in predictions.iterdir()}
-    submission.write_bytes(zip_of(**files, **{"__MACOSX/s/._demo_001.nii.gz": "x"}))
+    files["__MACOSX/s/._demo_001.nii.gz"] = b"x"
+    submission.write_bytes(zip_bytes(files.items()))
     write_bundle(BundleOptions(ground_truth=references, output=bundle))
     run_evaluate(predictions, references, tmp_path / "out")
 

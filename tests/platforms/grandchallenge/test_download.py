@@ -1,9 +1,7 @@
 """Results off the platform, whose API a server on this computer stands in for."""
 
-import io
 import json
 import os
-import zipfile
 
 import pytest
 
@@ -14,21 +12,13 @@ from flare.platforms.grandchallenge.download import Evaluation, _folders, choose
 from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders import write_file
 from tests.builders.errors import told
+from tests.builders.npz import zip_bytes
 from tests.builders.schemas import file_problems
 from tests.fakes.platform import PHASE, TOKEN, described
 
 USERS = ("alice", "bob", "carl")
 STRANGER = "it does not answer as grand-challenge.org"
 METRICS = {"case": {"dsc": {"0": 0.1}}, "aggregates": {"dsc_mean": 0.1}}
-
-
-def zipped(**files):
-    """What a team uploads."""
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return target.getvalue()
 
 
 def evaluation(
@@ -247,15 +237,16 @@ def test_a_second_download_goes_on_where_the_first_was(platform, fetch, tmp_path
     """What is there stays, what is not is fetched, and what is newer replaces it."""
     uploaded(
         platform,
-        alice=zipped(one=b"1"),
+        alice=zip_bytes([("one", b"1")]),
         bob=None,
-        carl=zipped(**{"a.nii.gz": b"A", "old.nii.gz": b"O"}),
+        carl=zip_bytes([("a.nii.gz", b"A"), ("old.nii.gz", b"O")]),
     )
     assert fetch(tmp_path, "--predictions")[0] == 0
     (tmp_path / "bob" / "metrics.json").unlink()  # as if it had been ended before
     (tmp_path / "alice" / "predictions" / "one").write_bytes(b"edited")
     before = (tmp_path / "alice" / "metrics.json").stat().st_mtime_ns
-    newer = platform.submit("carl", zipped(**{"a.nii.gz": b"B", "new.nii.gz": b"N"}))
+    upload = zip_bytes([("a.nii.gz", b"B"), ("new.nii.gz", b"N")])
+    newer = platform.submit("carl", upload)
     file = address(platform, newer)
     platform.listed += [evaluation(4, "carl", rank=1, day=2, file=file)]
 
@@ -445,7 +436,7 @@ def test_the_token_goes_to_the_platform_alone(platform, fetch, tmp_path, how):
 
     What was uploaded is fetched only if it is asked for, and is the team's alone.
     """
-    uploaded(platform, alice=zipped(**{"s/a": os.urandom(500_000), "t/b": b"B"}))
+    uploaded(platform, alice=zip_bytes([("s/a", os.urandom(500_000)), ("t/b", b"B")]))
     (pk,), submission = platform.evaluations, platform.listed[0]["submission"]
     if how == "address":
         host = f"https://127.0.0.1:{platform.server_port}"
@@ -487,7 +478,7 @@ def test_a_download_that_breaks_off_is_of_one_team_alone(platform, fetch, tmp_pa
 
     What lies in its place, such as a pipe, is not waited for.
     """
-    content = zipped(a=os.urandom(1000))
+    content = zip_bytes([("a", os.urandom(1000))])
     uploaded(platform, alice=content, bob=content)
     platform.faults["file"] = ["short"] * 5
     for name in ("platform.json", ".predictions.zip.part"):
@@ -512,7 +503,7 @@ def test_a_disk_without_room_is_no_fault_of_the_program(
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    uploaded(platform, alice=zipped(a=b"x"))
+    uploaded(platform, alice=zip_bytes([("a", b"x")]))
     monkeypatch.setattr(download_module, "prepare_input", full)
 
     run = fetch(tmp_path, "--predictions")

@@ -545,7 +545,7 @@ def test_a_file_that_is_gone_and_has_no_address_any_more(
 
 
 @pytest.mark.parametrize(("kind", "wrong"), [("", ArchiveError), ("model", ModelError)])
-@pytest.mark.parametrize("trouble", ["403", "404", "410", "large", "none", "http"])
+@pytest.mark.parametrize("trouble", ["403", "404", "410", "large", "none"])
 def test_a_file_that_is_not_to_be_had(
     platform, source, tmp_path, monkeypatch, kind, wrong, trouble
 ):
@@ -564,9 +564,6 @@ def test_a_file_that_is_not_to_be_had(
         match = rf"not give jane\S* \(status {trouble}\)"
     if trouble == "none":
         submission.place[kind or "image"] = ""
-    if trouble == "http":
-        submission.place[kind or "image"] = "http://localhost/x"
-        expected, match = PlatformError, "is not at an https address"
 
     with pytest.raises(expected, match=match) as error:
         source.download(submission, tmp_path)
@@ -643,17 +640,6 @@ def test_faults_of_two_kinds_are_counted_together(
 
 
 # --- Refusals ---------------------------------------------------------------------
-
-
-def test_a_platform_with_an_unknown_certificate_is_not_spoken_to(
-    platform, source, monkeypatch
-):
-    monkeypatch.delenv("SSL_CERT_FILE")
-
-    with pytest.raises(PlatformError, match="its certificate is not trusted"):
-        source.claimable()
-
-    assert platform.log == []
 
 
 @pytest.mark.parametrize(
