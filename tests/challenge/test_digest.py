@@ -35,15 +35,6 @@ better = "higher"
 """
 
 
-@pytest.fixture
-def read(tmp_path):
-    def start(text):
-        (tmp_path / "thorax.toml").write_text(text)
-        return flare.read_challenge(tmp_path / "thorax.toml")
-
-    return start
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Further(Challenge):
     """With a rule that a later version may have."""

@@ -121,30 +121,26 @@ def test_metrics_json_has_the_keys_of_the_contract():
     assert content["evaluation"]["references_sha256"] == "ef"
 
 
+ANSWERS = AnswerScore(name="size", by_metric={"rmse_size": 2e15}, rows=())
+
+
 @pytest.mark.parametrize(
-    ("value", "problem"),
+    ("value", "answers", "problem"),
     [
-        *((math.nan, "not JSON compliant"), (math.inf, "not JSON compliant")),
-        *((1.5, "above 1"), (-0.25, "negative")),
+        *((value, (), "not JSON compliant") for value in (math.nan, math.inf)),
+        *((1.5, (), "above 1"), (-0.25, (), "negative")),
+        (1.0, (ANSWERS,), "rmse_size is 2"),
     ],
 )
-def test_what_no_reader_takes_is_never_written(tmp_path, value, problem):
+def test_what_no_reader_takes_is_never_written(tmp_path, value, answers, problem):
+    """Nor is answers.csv, beside a metrics.json of earlier answers."""
     results = make_results(case_score("a", value, 1.0), case_score("b", 1.0, 1.0))
+    results = replace(results, answers=answers)
 
     for write in (write_metrics, write_results):
         with pytest.raises(ValueError, match=problem):
             write(results, tmp_path)
         assert not [*tmp_path.iterdir()]
-
-
-def test_an_answers_value_that_no_reader_takes_is_never_written(tmp_path):
-    """Nor is answers.csv, beside a metrics.json of earlier answers."""
-    score = AnswerScore(name="size", by_metric={"rmse_size": 2e15}, rows=())
-    results = replace(make_results(), answers=(score,))
-
-    with pytest.raises(ValueError, match="rmse_size is 2"):
-        write_results(results, tmp_path)
-    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,8 @@ from jsonschema import Draft202012Validator
 import flare
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import UnknownLabels
-from flare.common.schema import dump
 from flare.platforms.grandchallenge.leaderboard import rank_results
 from flare.platforms.grandchallenge.phase import read_phase
-from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.platforms.leaderboard import read_result, write_leaderboard
 from flare.ranking.simulation import write_simulation
 from flare.results.archives_csv import (
@@ -69,13 +67,6 @@ def test_a_ranking_reads_only_what_every_metrics_json_has():
         "challenge_name",
     }
     assert set(required) == read
-
-
-@pytest.mark.parametrize("key", challenge_names())
-def test_the_settings_of_all_editions_match_their_schema(key):
-    settings = dump(settings_for(read_challenge(key)))
-
-    assert problems(settings, "phase-settings") == []
 
 
 # --- metrics.json -----------------------------------------------------------------

@@ -19,6 +19,7 @@ from flare.platforms.grandchallenge.phase import (
 from flare.platforms.grandchallenge.phase_settings import (
     PhaseOptions,
     external_settings_for,
+    settings_for,
 )
 from flare.platforms.serving.work import returned_metrics
 from tests.builders.errors import told
@@ -62,11 +63,11 @@ def test_every_ranked_path_has_a_number_in_what_is_returned(tmp_path, failed):
 
 
 @pytest.mark.parametrize("name", challenge_names())
-def test_every_edition_has_such_a_phase(name):
-    settings = {"external": dump(phase_of(name))}
-
-    assert problems(settings, "phase-settings") == []
+def test_every_edition_has_such_a_phase_beside_the_other_ones(name):
     rules = read_challenge(name)
+    settings = {**settings_for(rules), "external": phase_of(name)}
+
+    assert problems(dump(settings), "phase-settings") == []
     path = "dsc_mean" if rules.organs else rules.ranking[0].metric
     assert phase_of(name).score_jsonpath == f"aggregates.{path}"
 

@@ -11,7 +11,6 @@ import pytest
 from flare.common.errors import InputError
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ArchiveError, ModelError
-from flare.platforms.serving import source as source_module
 from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import DropFolder, NotNowError, failed
 from flare.results.team_folder import derived_folder
@@ -290,19 +289,3 @@ def test_no_answer_takes_the_place_of_that_of_another_team(tmp_path, name, is_fi
     assert answers.pop(names[0])["status"] == "Succeeded"
     (answer,) = answers.values()
     assert names[1] in answer["error_message"]
-
-
-def test_two_names_that_come_to_one_folder_are_not_both_served(
-    tmp_path, source, monkeypatch, caplog
-):
-    """Eight digits of a hash can be met: the first one stays, and the log says so."""
-    monkeypatch.setattr(source_module, "derived_folder", lambda _: "user-00000000")
-    service = Service(source, FakeWork(), tmp_path / "results", now=lambda: NOW)
-    for name in ("a b ", "c d "):
-        put(tmp_path, f"{name}.tar.gz")
-        while service.serve_one():
-            pass
-
-    (file,) = (tmp_path / "returned").iterdir()
-    assert "a b" in json.loads(file.read_text())["error_message"]
-    assert "c d .tar.gz: not claimed" in caplog.text

@@ -104,7 +104,6 @@ def test_a_fault_of_a_submission_is_its_answer(serve, step):
 
     assert source.answers["a"]["status"] == "Failed"
     assert source.answers["a"]["error_message"] == str(error)
-    assert source.answers["a"]["status"] == "Failed"
     assert entries["b"].step is Step.RETURNED
 
 
