@@ -15,7 +15,6 @@ from flare.common.errors import (
     OutputError,
     ProgramError,
     WorkerError,
-    as_flare_error,
 )
 from flare.common.executor import FAULTS, LocalPool, bulkhead, completed
 
@@ -150,6 +149,7 @@ def _told(results, error):
 
 
 def test_what_nobody_expected_keeps_its_traceback(tmp_path):
+    """Also on the way back from a worker."""
     found = _told(tmp_path, OverflowError("65535"))
 
     assert isinstance(found, ProgramError)
@@ -157,6 +157,7 @@ def test_what_nobody_expected_keeps_its_traceback(tmp_path):
     text = (tmp_path / FAULTS / "team.txt").read_text(encoding="utf-8")
     assert "Traceback" in text
     assert "OverflowError: 65535" in text
+    assert pickle.loads(pickle.dumps(found)).trace == text
 
 
 def test_a_name_that_is_no_utf_8_does_not_end_it(tmp_path):
@@ -196,15 +197,3 @@ def _stop_within_a_bulkhead(results, found):
             raise KeyboardInterrupt
         finally:
             _raise(InputError("while cleaning up"))
-
-
-def test_a_traceback_survives_the_way_back_from_a_worker():
-    try:
-        _raise(OverflowError("65535"))
-    except OverflowError as error:
-        found = as_flare_error(error)
-
-    again = pickle.loads(pickle.dumps(found))
-
-    assert "OverflowError: 65535" in again.trace
-    assert str(again) == str(found)

@@ -54,9 +54,9 @@ def test_no_file_or_that_of_another_program_tells_nothing(tmp_path, content):
 # --- Going on ---------------------------------------------------------------------
 
 
-def written(tmp_path, settings):
+def written(tmp_path, settings, *sessions):
     file = tmp_path / "measurement.json"
-    file.write_text(json.dumps({"settings": settings, "sessions": []}))
+    file.write_text(json.dumps({"settings": settings, "sessions": sessions}))
     return file
 
 
@@ -125,16 +125,11 @@ def test_settings_that_are_not_equal_for_all_teams():
 OLD = {"unlike": {"reason": "it broke", "found": ["integers take 1.50 times as long"]}}
 
 
-def write_measurement(folder, *sessions):
-    content = {"settings": {"memory": "28g"}, "sessions": list(sessions)}
-    (folder / "measurement.json").write_text(json.dumps(content))
-
-
 def test_what_was_accepted_is_told_of_old_files_too(tmp_path):
     now = {"unlike": {"reason": "moved", "found": ["cpus is 1-3 instead of 1-7"]}}
-    write_measurement(tmp_path, OLD, now, {"unlike": None}, {"unlike": 3}, "none")
+    odd = {"unlike": None}, {"unlike": 3}, "none"
 
-    found = read_measurement(tmp_path / "measurement.json")
+    found = read_measurement(written(tmp_path, {"memory": "28g"}, OLD, now, *odd))
 
     assert found.unlike == (
         "integers take 1.50 times as long (accepted: it broke)",

@@ -38,20 +38,14 @@ VALIDATION = read_phase(ROOT / "phase-settings.json", "validation")
 @pytest.mark.parametrize(
     ("stderr", "message"),
     [
-        (b"", "No errors were reported in the logs."),
-        (b"\n  \n", "No errors were reported in the logs."),
-        (b"first\nlast\n", "last"),
-        (b"  last  \n\n \n", "last"),
-        (b"Traceback\n  File\nValueError: no\n", "ValueError: no"),
-        (b"x" * 2000, "x" * 1024),
         (b"the reason\n" + b"y" * (2**16 + 1) + b"\n", "the reason"),
         (b"y" * (2**16 + 1), "No errors were reported in the logs."),
         (b"y" * 2**16, "y" * 1024),
-        (b"caf\xc3\xa9", "café"),
     ],
 )
-def test_the_last_line_of_stderr_is_the_message(stderr, message):
-    assert participant_message(stderr).startswith(message)
+def test_a_line_of_64_kib_is_the_longest_message(stderr, message):
+    """All else that a program writes is compared with the platform's own outcome."""
+    assert participant_message(stderr) == message
 
 
 # --- The verdict ------------------------------------------------------------------
@@ -79,19 +73,11 @@ def run_of(**changes):
     ("changes", "message"),
     [
         ({"status": 1, "stderr": b"a.nii.gz: bad\n"}, "a.nii.gz: bad"),
-        ({"status": 1}, "No errors were reported in the logs."),
-        (
-            {"status": 137},
-            "The container was killed as it exceeded its memory limit",
-        ),
-        ({"status": 143, "is_late": True}, "Time limit exceeded"),
-        ({"metrics": None}, "Output file 'metrics.json' was not produced"),
         ({"metrics": b""}, "The output file 'metrics.json' is not valid json"),
         ({"metrics": b"\xef\xbb\xbf{}"}, "The output file 'metrics.json' is not valid"),
         ({"metrics": b"\xff"}, "An unexpected error occurred"),
         ({"metrics": b'{"a": 1e999}'}, "An unexpected error occurred"),
         ({"metrics": b'{"a": "\\u0000"}'}, "An unexpected error occurred"),
-        ({"status": -9, "stderr": b"the reason\n"}, "the reason"),
     ],
 )
 def test_a_failure_has_the_platforms_message(changes, message):

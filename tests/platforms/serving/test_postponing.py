@@ -465,10 +465,7 @@ def test_a_claim_that_took_long_to_be_heard_is_measured_all_the_same(make, now):
     """The platform is away for an hour; then all works."""
     source = OneAtATime("a", now=now)
     source.errors["claim"] = [PlatformError("it cannot be reached")] * 7
-    service = make(source, FakeWork())
-    while "a" not in source.answers:
-        served(service)
-        now.sleep(60)
+    run_until_answered(make(source, FakeWork()), source, now)
 
     assert source.answers["a"]["status"] == "Succeeded"
     assert source.at["a"] > timedelta(hours=1)
