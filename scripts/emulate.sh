@@ -54,7 +54,6 @@ int main(void)
                  &label, &size) == 5) {
         BallRow *ball = need(calloc((size_t)size + 1, sizeof *ball));
         int64_t voxels[3], counts[2][CODES];
-        uint8_t wanted[CODES] = {0};
         for (int64_t i = 0; i < size; i++)
             if (scanf("%" SCNd32 "%" SCNd32 "%" SCNd32, &ball[i].z, &ball[i].y,
                       &ball[i].half_width) != 3) exit(4);
@@ -69,8 +68,7 @@ int main(void)
             if (llabs(ball[i].z) > reach) reach = llabs(ball[i].z);
         const int64_t words = words_needed(box, reach);
         Word *memory = need(malloc((size_t)words * sizeof *memory));
-        wanted[label] = 1;
-        if (compare_labels(first, second, height, width, wanted, box, ball, size, memory,
+        if (compare_labels(first, second, height, width, (uint8_t)label, box, ball, size, memory,
                            words, voxels, counts, NULL, NULL)) exit(7);
         for (int i = 0; i < 3; i++) printf("%" PRId64 " ", voxels[i]);
         for (int i = 0; i < 2 * CODES; i++) printf("%" PRId64 " ", counts[i / CODES][i % CODES]);

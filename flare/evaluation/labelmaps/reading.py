@@ -32,7 +32,8 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.labelmaps.grid import Grid, Header, is_link_text, kind_of, named
 from flare.evaluation.metrics.arrays import EMPTY, Box, Bytes, Labels
-from flare.evaluation.metrics.pairs import VoxelMap, box_around, empty_map
+from flare.evaluation.metrics.pairs import box_around, empty_map
+from flare.evaluation.metrics.tally import VoxelMap
 
 SNIFFED_BYTES = 512
 """The first bytes of a file, by which its format is recognised."""

@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 223575557, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 123003815, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -199,10 +199,10 @@ static int64_t count_bits(Word bits)
     return (int64_t)(bits * 0x0101010101010101u >> 56);
 }
 
-/* Set the bits of the wanted labels in one row of a map, from the box's first x on. Returns
- * how many voxels these are, or -1 if the map is broken. */
-static int64_t unpack_bits(Map map, int64_t row, int64_t width, const uint8_t wanted[CODES],
-                       const Box *box, Word *bits)
+/* Set the bits of a label in one row of a map, from the box's first x on. Returns how many
+ * voxels these are, or -1 if the map is broken. */
+static int64_t unpack_bits(Map map, int64_t row, int64_t width, uint8_t label, const Box *box,
+                           Word *bits)
 {
     int64_t voxels_set = 0;
     const int64_t count = items_of_row(map, row, width);
@@ -212,14 +212,14 @@ static int64_t unpack_bits(Map map, int64_t row, int64_t width, const uint8_t wa
     if (count == items_of_voxels(width)) {
         const uint8_t *voxels = (const uint8_t *)items;
         for (int64_t x = first; x < end; x++) {
-            const int is_wanted = wanted[voxels[x]] != 0;
-            bits[(x - first) / BITS] |= (Word)is_wanted << ((x - first) % BITS);
-            voxels_set += is_wanted;
+            const int has_label = voxels[x] == label;
+            bits[(x - first) / BITS] |= (Word)has_label << ((x - first) % BITS);
+            voxels_set += has_label;
         }
         return voxels_set;
     }
     for (int64_t i = 0; i < count && start_of(items[i]) < end; i++) {
-        if (!wanted[items[i] >> X_BITS]) continue;
+        if (items[i] >> X_BITS != label) continue;
         int64_t from = start_of(items[i]), to = end_of(items, i, count, width);
         if (from < first) from = first;
         if (to > end) to = end;
@@ -343,9 +343,13 @@ typedef struct {
     int32_t z, y, half_width; /* a row of the ball of the tolerance */
 } BallRow;
 
+typedef struct {
+    int32_t corner[3]; /* along z, y, x */
+    uint8_t code, is_beyond;
+} Surfel;
+
 typedef struct { /* surfels of one map */
-    int32_t *corners; /* (room, 3): z, y, x */
-    uint8_t *codes, *is_beyond;
+    Surfel *surfels;
     int64_t room, size; /* size: how many there are, also of those without room */
 } List;
 
@@ -362,7 +366,7 @@ typedef struct { /* the ball, and how many surfels of each map are how far from 
     int64_t reach[3];     /* the largest of them, along z, y, x */
     int64_t distances;    /* how many there are; the rank of all that is farther */
     int64_t look_ups;     /* as many rows may be looked up; then all is farther */
-    int64_t *counts[2];   /* by rank and code: (distances + 1, CODES) */
+    int64_t *counts;      /* by map, rank and code: (2, distances + 1, CODES) */
 } Search;
 
 typedef struct { /* the bits of both maps in some planes of corners */
@@ -506,15 +510,13 @@ static void list_row(const Window *window, int side, int64_t plane, int64_t row,
             const uint8_t code = code_at(around, w, bit);
             if (search) {
                 const int64_t rank = rank_of(window, side, plane, row, w, bit, search);
-                search->counts[side][rank * CODES + code]++;
+                search->counts[(side * (search->distances + 1) + rank) * CODES + code]++;
                 if (rank < search->distances) continue;
             }
             if (list->size++ >= list->room) continue;
-            int32_t *corner = list->corners + 3 * (list->size - 1);
-            corner[0] = place[0], corner[1] = place[1];
-            corner[2] = (int32_t)(place[2] + w * BITS + bit);
-            list->codes[list->size - 1] = code;
-            list->is_beyond[list->size - 1] = beyond[w] >> bit & 1;
+            const int32_t x = (int32_t)(place[2] + w * BITS + bit);
+            const uint8_t is_beyond = beyond[w] >> bit & 1;
+            list->surfels[list->size - 1] = (Surfel){{place[0], place[1], x}, code, is_beyond};
         }
     }
 }
@@ -547,8 +549,8 @@ API int64_t words_needed(const Box *box, int64_t reach)
 
 /* The bits of some planes, and the numbers of voxels in those that are counted. Returns 0,
  * or -1 if a map is broken. */
-static int fill_window(Window *window, const Map maps[2], const uint8_t wanted[CODES],
-                       int64_t height, int64_t width, const Box *box, int64_t first,
+static int fill_window(Window *window, const Map maps[2], uint8_t label, int64_t height,
+                       int64_t width, const Box *box, int64_t first,
                        int64_t counted_from, int64_t counted_to, int64_t voxels[3])
 {
     const int64_t words = window->words, rows = window->rows + 1; /* of voxels */
@@ -564,7 +566,7 @@ static int fill_window(Window *window, const Map maps[2], const uint8_t wanted[C
             Word *bits[2] = {window->voxels[0] + at * words, window->voxels[1] + at * words};
             const int is_counted = z >= counted_from && z < counted_to;
             for (int side = 0; side < 2; side++) {
-                const int64_t count = unpack_bits(maps[side], z * height + y, width, wanted, box, bits[side]);
+                const int64_t count = unpack_bits(maps[side], z * height + y, width, label, box, bits[side]);
                 if (count < 0) return -1;
                 window->has_voxels[at] |= (uint8_t)((count > 0) << side);
                 if (is_counted) voxels[side] += count;
@@ -588,7 +590,7 @@ static int fill_window(Window *window, const Map maps[2], const uint8_t wanted[C
     return 0;
 }
 
-/* Count the wanted labels of two maps of one size, as if they were one, in a box.
+/* Count a label of two maps of one size, in a box.
  *
  * voxels: of the first, of the second, of both. counts: by code, of the surfels of both
  * maps together: all, and those with none of the other map within the ball, whose rows are
@@ -596,8 +598,8 @@ static int fill_window(Window *window, const Map maps[2], const uint8_t wanted[C
  * or -1 if `memory` is less than words_needed() says, the arguments make no sense, or a map
  * is broken. */
 API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t width,
-                       const uint8_t wanted[CODES], const Box *box, const BallRow *ball,
-                       int64_t ball_size, Word *memory, int64_t memory_words, int64_t voxels[3],
+                       uint8_t label, const Box *box, const BallRow *ball, int64_t ball_size,
+                       Word *memory, int64_t memory_words, int64_t voxels[3],
                        int64_t counts[2][CODES], List *lists, Search *search)
 {
     const Map maps[2] = {first_map, second_map};
@@ -641,7 +643,7 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
         const int64_t from = start > reach ? start - reach : 0;
         const int64_t to = end + reach < depth ? end + reach : depth;
         window.planes = to - from;
-        if (fill_window(&window, maps, wanted, height, width, box, box->from[0] + from,
+        if (fill_window(&window, maps, label, height, width, box, box->from[0] + from,
                         box->from[0] + start, box->from[0] + end, voxels)) return -1;
         for (int side = 0; side < 2; side++) {
             find_beyond(&window, start - from, end - from, ball, ball_size, side);

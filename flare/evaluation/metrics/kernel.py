@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, Structure, c_double, c_int64, c_void_p
+from ctypes import POINTER, Structure, c_double, c_int64, c_uint8, c_void_p
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 223575557
+VERSION = 123003815
 """Of the kernel that this file can call, as in ``kernel.c``."""
 
 PLAIN = "FLARE_PLAIN"
@@ -36,10 +36,7 @@ class KernelMap(Structure):
 class KernelList(Structure):
     """Memory for the surfels of one map."""
 
-    _fields_ = (
-        *(("corners", c_void_p), ("codes", c_void_p), ("is_beyond", c_void_p)),
-        *(("room", c_int64), ("size", c_int64)),
-    )
+    _fields_ = (("surfels", c_void_p), ("room", c_int64), ("size", c_int64))
 
 
 class KernelSearch(Structure):
@@ -49,7 +46,7 @@ class KernelSearch(Structure):
         *(("rows", c_void_p), ("size", c_int64)),
         *(("radius", c_double), ("spacing", c_double * 3)),
         *(("ranks", c_void_p), ("reach", c_int64 * 3)),
-        *(("distances", c_int64), ("look_ups", c_int64), ("counts", c_void_p * 2)),
+        *(("distances", c_int64), ("look_ups", c_int64), ("counts", c_void_p)),
     )
 
 
@@ -70,27 +67,15 @@ def _library() -> ctypes.CDLL | str:
     if version != VERSION:
         return f"it is of version {version}, expected {VERSION}"
     array, size = c_void_p, c_int64
-    library.pack_rows.argtypes = (
-        *(array, size, size, size, size, array, size, array, array),
-    )
+    library.pack_rows.argtypes = [array, *[size] * 4, array, size, array, array]
     library.unpack_rows.argtypes = (KernelMap, size, size, size, array)
     library.words_needed.argtypes = (array, size)
     library.words_needed.restype = c_int64
-    library.compare_labels.argtypes = (
-        *(
-            KernelMap,
-            KernelMap,
-            size,
-            size,
-            array,
-            array,
-            array,
-            size,
-            array,
-            size,
-        ),
-        *(array, array, POINTER(KernelList), POINTER(KernelSearch)),
-    )
+    library.compare_labels.argtypes = [
+        *(KernelMap, KernelMap, size, size, c_uint8),  # height, width, label
+        *(array, array, size, array, size),  # box, ball, memory
+        *(array, array, POINTER(KernelList), POINTER(KernelSearch)),  # results
+    ]
     return library
 
 

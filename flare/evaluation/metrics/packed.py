@@ -5,23 +5,14 @@
 
 from __future__ import annotations
 
-import ctypes
-from ctypes import c_double, c_int64, c_void_p
+from ctypes import c_double, c_int64
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import (
-    Box,
-    Bytes,
-    Counts,
-    Labels,
-    Spacing,
-    box_of,
-    ends_of,
-)
+from flare.evaluation.metrics.arrays import Bytes, Counts, Labels, Spacing, ends_of
 from flare.evaluation.metrics.kernel import (
     KernelList,
     KernelMap,
@@ -30,7 +21,14 @@ from flare.evaluation.metrics.kernel import (
     kernel,
 )
 from flare.evaluation.metrics.ring import ring_of
-from flare.evaluation.metrics.tally import LabelPair, Near, Surfels, Tally, Voxels
+from flare.evaluation.metrics.tally import (
+    LabelPair,
+    Near,
+    Surfels,
+    Tally,
+    VoxelMap,
+    Voxels,
+)
 from flare.evaluation.metrics.tolerance import Ball
 
 WIDEST = 2**24 - 1
@@ -39,17 +37,17 @@ WIDEST = 2**24 - 1
 LOOK_UPS = 2**23
 """So many rows are looked up for near surfels; of an organ, a million at most are."""
 
-_NOWHERE = (2**62,) * 3 + (0,) * 3
-
-
 _SEARCH_ROW = np.dtype([("z", np.int32), ("y", np.int32), ("square", np.float64)])
+_SURFEL = np.dtype(
+    [("corner", np.int32, 3), ("code", np.uint8), ("is_beyond", np.bool_)], align=True
+)
 
 
-class PackedMap:
-    """A label map of which only the runs are held; it is filled row by row."""
+class PackedMap(VoxelMap):
+    """A label map of which only the runs are held."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
-        self.shape = shape
+        super().__init__(shape)
         depth, height, width = shape
         self._rows = depth * height
         self._items_of_row = (width + 3) // 4
@@ -58,8 +56,6 @@ class PackedMap:
         self._starts = np.empty(self._rows + 1, dtype=np.uint32)
         self._starts[0] = 0
         self._filled = 0
-        self._boxes = np.tile(np.array(_NOWHERE), (256, 1))
-        self._parameter: KernelMap | None = None
 
     def add(self, voxels: Bytes) -> None:
         """Take the next whole rows: shape (rows * width,)."""
@@ -89,8 +85,6 @@ class PackedMap:
         if self._filled == self._rows:
             self._items = np.concatenate(self._parts)
             self._parts.clear()
-            addresses = address(self._items), address(self._starts)
-            self._parameter = KernelMap(*addresses, self._items.size, self._rows)
 
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""
@@ -104,20 +98,12 @@ class PackedMap:
             raise ValueError("a packed label map is broken")
         return labels
 
-    def box(self, label: int) -> Box:
-        """The smallest box around a label."""
-        return box_of(self._boxes[label, :3], self._boxes[label, 3:])
-
-    @property
-    def present(self) -> tuple[int, ...]:
-        """The labels that it has, without 0."""
-        return tuple(np.flatnonzero(self._boxes[:, 3]).tolist())
-
     def as_parameter(self) -> KernelMap:
         """The map as the kernel gets it, once it is full."""
-        if not self._parameter:
+        if self._filled < self._rows:
             raise ValueError("a packed label map is compared when all rows are there")
-        return self._parameter
+        addresses = address(self._items), address(self._starts)
+        return KernelMap(*addresses, self._items.size, self._rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +114,20 @@ class PackedPair(LabelPair):
 
     def tally(self, tolerance: float) -> Tally:
         """Count its voxels and surfels."""
-        return self._compare(self.ball(tolerance))
+        counts, _ = self._compare(self.ball(tolerance))
+        return counts
 
     def surfels(self, tolerance: float) -> tuple[Surfels, Surfels]:
         """List its surfels of both maps."""
         most = int(self.tally(tolerance).surfels.sum())  # of both together
-        lists = _Lists.of(most)
-        self._compare(self.ball(tolerance), lists)
-        return lists.first(0), lists.first(1)
+        _, (first, second) = self._compare(self.ball(tolerance), most)
+        return first, second
 
     def near(self, room: int) -> tuple[Near, Near]:
         """How far the surfels of each map are from the other; `room` far ones."""
         rows, ranks = _search_rows(self.spacing)
         distances = ring_of(self.spacing).distances
         counts: Counts = np.zeros((2, distances.size + 1, 256), dtype=np.int64)
-        lists = _Lists.of(room)
         search = KernelSearch(
             rows=address(rows),
             size=len(rows),
@@ -152,22 +137,21 @@ class PackedPair(LabelPair):
             reach=(c_int64 * 3)(*np.subtract(ranks.shape, 1).tolist()),
             distances=distances.size,
             look_ups=LOOK_UPS,
-            counts=(c_void_p * 2)(address(counts[0]), address(counts[1])),
+            counts=address(counts),
         )
-        self._compare(np.empty((0, 3), dtype=np.int32), lists, search)
-        first, second = lists.first(0), lists.first(1)
+        no_ball: Ball = np.empty((0, 3), dtype=np.int32)
+        _, (first, second) = self._compare(no_ball, room, search)
         return Near(counts[0], first), Near(counts[1], second)
 
     def _compare(
-        self,
-        ball: Ball,
-        lists: _Lists | None = None,
-        search: KernelSearch | None = None,
-    ) -> Tally:
+        self, ball: Ball, room: int = 0, search: KernelSearch | None = None
+    ) -> tuple[Tally, list[Surfels]]:
+        """Count the label, and list at most `room` surfels of each map.
+
+        With a search, its counts grow, and only those that are far are listed.
+        """
         library = kernel()
         _, height, width = self.maps[0].shape
-        is_counted = np.zeros(256, dtype=np.uint8)
-        is_counted[self.label] = 1
         ends = ends_of(self.box)
         reach = int(ball[:, 0].max(initial=0))
         if search is not None:
@@ -175,12 +159,14 @@ class PackedPair(LabelPair):
         memory = np.empty(library.words_needed(address(ends), reach), dtype=np.uint64)
         voxels: Counts = np.zeros(3, dtype=np.int64)
         counts: Counts = np.zeros((2, 256), dtype=np.int64)
+        surfels = np.empty((2, room), dtype=_SURFEL)
+        lists = (KernelList * 2)(*(KernelList(address(part), room) for part in surfels))
         if library.compare_labels(
             self.maps[0].as_parameter(),
             self.maps[1].as_parameter(),
             height,
             width,
-            address(is_counted),
+            self.label,
             address(ends),
             address(ball),
             len(ball),
@@ -188,46 +174,17 @@ class PackedPair(LabelPair):
             memory.size,
             address(voxels),
             address(counts),
-            lists.into if lists else None,
+            lists if room or search else None,
             search,
         ):
             raise ValueError(f"label {self.label} cannot be compared")
         reference, prediction, shared = voxels.tolist()
-        return Tally(Voxels(reference, prediction, shared), counts[0], counts[1])
-
-
-@dataclass(frozen=True, slots=True)
-class _Lists:
-    """Memory for the surfels of two maps, and where the kernel finds it."""
-
-    surfels: tuple[Surfels, ...]
-    into: ctypes.Array[KernelList]
-
-    @classmethod
-    def of(cls, room: int) -> _Lists:
-        """Memory for as many surfels of each map."""
-        surfels = tuple(
-            Surfels(
-                corners=np.empty((room, 3), dtype=np.int32),
-                codes=np.empty(room, dtype=np.uint8),
-                is_beyond=np.empty(room, dtype=np.bool_),
-            )
-            for _ in range(2)
+        # Slices end where the room does, however many surfels there are.
+        parts = [part[: side.size] for part, side in zip(surfels, lists, strict=True)]
+        return (
+            Tally(Voxels(reference, prediction, shared), counts[0], counts[1]),
+            [Surfels(p["corner"], p["code"], p["is_beyond"]) for p in parts],
         )
-        into = (KernelList * 2)()
-        for side, memory in zip(into, surfels, strict=True):
-            side.corners, side.codes = (
-                address(memory.corners),
-                address(memory.codes),
-            )
-            side.is_beyond, side.room = address(memory.is_beyond), room
-        return cls(surfels, into)
-
-    def first(self, side: int) -> Surfels:
-        """The surfels of a map that had room."""
-        number = self.into[side].size  # slices end where the room does
-        corners, codes, is_beyond = self.surfels[side]
-        return Surfels(corners[:number], codes[:number], is_beyond[:number])
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,7 @@ from flare.evaluation.metrics.arrays import (
 from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.metrics.packed import WIDEST, PackedMap, PackedPair
 from flare.evaluation.metrics.plain import PlainMap, PlainPair
-from flare.evaluation.metrics.tally import LabelPair
-
-VoxelMap: TypeAlias = PackedMap | PlainMap
-"""The voxels of a label map, as they are held while it is compared."""
+from flare.evaluation.metrics.tally import LabelPair, VoxelMap
 
 
 class Array(Protocol):
@@ -78,8 +75,6 @@ class MapPair(NamedTuple):
             if isinstance(reference, PackedMap) and isinstance(prediction, PackedMap):
                 yield PackedPair((reference, prediction), label, spacing, box)
             else:
-                assert isinstance(reference, PlainMap)
-                assert isinstance(prediction, PlainMap)
                 yield PlainPair((reference, prediction), label, spacing, box)
 
 

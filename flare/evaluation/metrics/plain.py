@@ -31,17 +31,16 @@ from itertools import groupby
 
 import numpy as np
 
-from flare.evaluation.metrics.arrays import (
-    Box,
-    Bytes,
-    Counts,
-    Labels,
-    Mask,
-    box_of,
-    ends_of,
-)
+from flare.evaluation.metrics.arrays import Bytes, Counts, Labels, Mask, ends_of
 from flare.evaluation.metrics.ring import Ring, ring_of
-from flare.evaluation.metrics.tally import LabelPair, Near, Surfels, Tally, Voxels
+from flare.evaluation.metrics.tally import (
+    LabelPair,
+    Near,
+    Surfels,
+    Tally,
+    VoxelMap,
+    Voxels,
+)
 from flare.evaluation.metrics.tolerance import Ball
 
 IN_A_ROW = 32
@@ -51,15 +50,13 @@ LOOK_UPS = 2**25
 """So many places are looked up for near surfels; what is left then counts as far."""
 
 
-class PlainMap:
-    """A label map as an array; it is filled row by row."""
+class PlainMap(VoxelMap):
+    """A label map as an array."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
-        self.shape = shape
+        super().__init__(shape)
         self._labels: Labels = np.empty(shape, dtype=np.uint8)
         self._filled = 0
-        self._starts: Counts = np.full((3, 256), 2**62, dtype=np.int64)
-        self._stops: Counts = np.zeros((3, 256), dtype=np.int64)
 
     def add(self, voxels: Bytes) -> None:
         """Take the next whole rows: shape (rows * width,)."""
@@ -75,28 +72,17 @@ class PlainMap:
             np.unravel_index(filled + n, self.shape) for n in (first, last)
         )
         for axis in range(3):
-            np.minimum.at(self._starts[axis], labels, starts[axis])
-            np.maximum.at(self._stops[axis], labels, stops[axis] + 1)
+            np.minimum.at(self._boxes[:, 0, axis], labels, starts[axis])
+            np.maximum.at(self._boxes[:, 1, axis], labels, stops[axis] + 1)
 
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""
         return self._labels[part]
 
-    def box(self, label: int) -> Box:
-        """The smallest box around a label."""
-        return box_of(self._starts[:, label], self._stops[:, label])
-
-    @property
-    def present(self) -> tuple[int, ...]:
-        """The labels that it has, without 0."""
-        return tuple((np.flatnonzero(self._stops[0, 1:]) + 1).tolist())
-
 
 @dataclass(frozen=True, slots=True)
 class PlainPair(LabelPair):
     """One label in two label maps, counted from arrays."""
-
-    maps: tuple[PlainMap, PlainMap]
 
     def tally(self, tolerance: float) -> Tally:
         """Count its voxels and surfels."""

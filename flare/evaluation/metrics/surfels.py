@@ -64,12 +64,8 @@ def surfel_normals() -> tuple[Indices, Floats]:
         raise ImportError("the surface-distance package has no lookup_tables")
     tables = module_from_spec(spec)
     spec.loader.exec_module(tables)
-    triangles: list[Floats] = []
-    codes: list[int] = []
-    for code, normals in enumerate(tables._NEIGHBOUR_CODE_TO_NORMALS):
-        triangles.extend(normals)
-        codes.extend([code] * len(normals))
-    return np.array(codes), np.array(triangles)
+    normals = tables._NEIGHBOUR_CODE_TO_NORMALS
+    return np.arange(256).repeat([*map(len, normals)]), np.concatenate(normals)
 
 
 class Surface(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from flare.evaluation.metrics.arrays import (
     Labels,
     Mask,
     Spacing,
+    box_of,
     extent_of,
 )
 from flare.evaluation.metrics.tolerance import Ball, ball_rows
@@ -71,18 +72,37 @@ class Tally(NamedTuple):
     """Of those that have none of the other mask within the tolerance."""
 
 
-class Slices(Protocol):
-    """A label map, of which slices can be had."""
+class VoxelMap(ABC):
+    """The voxels of a label map, as they are held while it is compared."""
 
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.shape = shape
+        self._boxes: Counts = np.zeros((256, 2, 3), dtype=np.int64)
+        self._boxes[:, 0] = 2**62  # no label is anywhere yet
+
+    @abstractmethod
+    def add(self, voxels: Bytes) -> None:
+        """Take the next whole rows: shape (rows * width,)."""
+
+    @abstractmethod
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""
+
+    def box(self, label: int) -> Box:
+        """The smallest box around a label."""
+        return box_of(*self._boxes[label])
+
+    @property
+    def present(self) -> tuple[int, ...]:
+        """The labels that it has, without 0."""
+        return tuple((np.flatnonzero(self._boxes[1:, 1, 0]) + 1).tolist())
 
 
 @dataclass(frozen=True, slots=True)
 class LabelPair(ABC):
     """One label in two label maps on the same grid, or in some slices of them."""
 
-    maps: tuple[Slices, Slices]
+    maps: tuple[VoxelMap, VoxelMap]
     label: int
     spacing: Spacing
     box: Box
