@@ -106,9 +106,7 @@ def test_an_error_comes_back_whole_from_a_worker(error):
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
 
 
-def test_long_lists_name_ten_and_count_the_rest():
-    ten = "c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more"
-    assert names.listing(f"c{n}" for n in range(12)) == ten
+def test_lists_of_long_names_are_short():
     long = names.listing("x" * 60 + str(n) for n in range(50))
     assert long == f"{'x' * 60}0, {'x' * 60}1 and 48 more"
 

@@ -229,9 +229,6 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
 
     A user who could be taken for another one, or for a folder of another one, gets a
     derived folder.
-
-    Raises a `PlatformError` if the folder of a user is a link, or that of another one,
-    too.
     """
     owners = {folder: record["username"] for folder, record in _records(output).items()}
     similar_names = confusable(users, settled=owners)
@@ -429,11 +426,7 @@ def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 def _write_metrics(evaluation: Evaluation, folder: Path) -> None:
-    """Write a team's metrics.json, if it can be ranked.
-
-    Raises a `PlatformError` if it has no values of cases, or one that JSON does not
-    have.
-    """
+    """Write a team's metrics.json, if it can be ranked."""
     if "case" not in evaluation.metrics:
         raise PlatformError("the platform gives only the ranked values", _ADMIN)
     try:

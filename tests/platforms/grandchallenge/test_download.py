@@ -2,13 +2,14 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from flare.cli.main import main
 from flare.platforms.grandchallenge import client as client_module
 from flare.platforms.grandchallenge import download as download_module
-from flare.platforms.grandchallenge.download import Evaluation, _folders, choose
+from flare.platforms.grandchallenge.download import _folders, choose
 from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders import write_file
 from tests.builders.errors import told
@@ -103,23 +104,13 @@ def names(folder):
 @pytest.mark.parametrize("backwards", [False, True])
 def test_the_one_on_the_board_counts(ranks_and_days, expected, backwards):
     found = [
-        Evaluation(
-            record={
-                "evaluation": number,
-                "username": "a",
-                "created": f"2026-09-0{day}",
-            },
-            rank=rank,
-            is_published=True,
-            metrics={},
-            predictions_url="",
-        )
+        SimpleNamespace(user="a", rank=rank, created=day, number=number)
         for number, (rank, day) in enumerate(ranks_and_days)
     ]
 
     (chosen,) = choose(reversed(found) if backwards else found)
 
-    assert chosen.record["evaluation"] == expected
+    assert chosen.number == expected
 
 
 def test_folders_are_called_like_users_where_that_is_possible(tmp_path):
