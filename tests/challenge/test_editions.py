@@ -14,7 +14,7 @@ import flare
 from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, read_metrics, run_evaluate, write_file, write_nifti
 
-CHALLENGES = ROOT / "flare" / "challenge" / "editions"
+FLARE23 = (ROOT / "flare/challenge/editions/flare23.toml").read_text(encoding="utf-8")
 
 ORGANS = {
     # organ: label, reference and prediction from the lowest slice to the highest
@@ -47,18 +47,6 @@ def scores(folders, challenge):
     return found
 
 
-@pytest.fixture
-def switched(tmp_path):
-    """A copy of a challenge's file in which one thing is written otherwise."""
-
-    def switch(name, found, instead):
-        text = (CHALLENGES / f"{name}.toml").read_text(encoding="utf-8")
-        assert text.count(found) == 1
-        return write_file(tmp_path / "switched.toml", text.replace(found, instead))
-
-    return switch
-
-
 def test_every_rule_of_flare23_by_hand(folders):
     found = scores(folders, "flare23")
 
@@ -77,11 +65,8 @@ def test_every_rule_of_flare23_by_hand(folders):
     assert found["dsc"] == pytest.approx((1 + 0.1538 + 0.8571 + 1 + 1 + 8) / 13)
 
 
-MEANS = {"dsc", "nsd"}
-
 SWITCHES = {
     "the z-range": (
-        "flare23",
         'organs = ["aorta", "inferior_vena_cava", "esophagus"]',
         "",
         # 3 of 4 voxels: 6 / 7. And 3 of 7: 6 / 10; within 3 mm of it is all.
@@ -89,7 +74,6 @@ SWITCHES = {
         {"dsc_aorta", "dsc_esophagus", "dsc"},
     ),
     "the dropped slice": (
-        "flare23",
         'top_slice = "dropped"',
         'top_slice = "kept"',
         # Slices 1 to 4: 6 / 7. The esophagus is filled in slices 2 to 4 as well.
@@ -97,28 +81,24 @@ SWITCHES = {
         {"dsc_aorta", "dsc"},
     ),
     "the smallest DSC for NSD": (
-        "flare23",
         "smallest_dsc_for_nsd = 0.2",
         "",
         {"dsc_spleen": 0.1538},
         {"nsd_spleen", "nsd"},
     ),
     "rounding": (
-        "flare23",
         "decimals = 4",
         "",
         {"dsc_spleen": 2 / 13, "dsc_pancreas": 6 / 7},
         {"dsc_spleen", "dsc_pancreas", "dsc"},
     ),
     "the lesion in the means": (
-        "flare23",
         "in_mean = false",
         "",
         {"dsc": pytest.approx((1 + 0.1538 + 0.8571 + 1 + 1 + 8 + 0) / 14)},
-        MEANS,
+        {"dsc", "nsd"},
     ),
     "unknown labels": (
-        "flare23",
         'prediction = "ignore"',
         'prediction = "zero"',
         {"dsc": 0, "dsc_liver": 0, "nsd_liver": 0},
@@ -129,12 +109,13 @@ SWITCHES = {
 
 @pytest.mark.parametrize("rule", SWITCHES)
 def test_switching_a_rule_off_changes_what_it_is_about_and_nothing_else(
-    folders, switched, rule
+    folders, tmp_path, rule
 ):
-    name, found, instead, values, expected = SWITCHES[rule]
+    found, instead, values, expected = SWITCHES[rule]
+    assert FLARE23.count(found) == 1
+    file = write_file(tmp_path / "switched.toml", FLARE23.replace(found, instead))
 
-    before = scores(folders, name)
-    after = scores(folders, switched(name, found, instead))
+    before, after = scores(folders, "flare23"), scores(folders, file)
 
     changed = {key for key in before if before[key] != after[key]}
     assert changed == (expected or {key for key in before if before[key]})
