@@ -229,6 +229,9 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
 
     A user who could be taken for another one, or for a folder of another one, gets a
     derived folder.
+
+    Raises a `PlatformError` if the folder of a user is a link, or that of another one,
+    too.
     """
     owners = {folder: record["username"] for folder, record in _records(output).items()}
     similar_names = confusable(users, settled=owners)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -177,12 +178,8 @@ class Phase(Checked):
     @property
     def paths(self) -> tuple[str, ...]:
         """All paths, those of errors included."""
-        paths = []
-        for _, path, error_path in self.columns:
-            paths.append(path)
-            if error_path:
-                paths.append(error_path)
-        return tuple(paths)
+        paths = chain.from_iterable(paths for _, *paths in self.columns)
+        return tuple(filter(None, paths))
 
 
 PHASES = Annotated[

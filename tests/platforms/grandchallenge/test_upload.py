@@ -20,9 +20,6 @@ from tests.builders.shim import (
     CONTENT,
     OUTCOMES,
     ZIPS,
-    changed,
-    into_the_directory,
-    into_the_next,
     with_a_link,
     write_zip,
 )
@@ -79,8 +76,12 @@ def test_check_and_score_take_the_zips_that_the_platform_takes(tmp_path, name):
         names = {path.relative_to(folder).as_posix() for path in files}
         assert sorted(names - {"inputs.json"}) == outcome
     else:
-        with pytest.raises(UploadError, match=r"upload\.zip: "):
+        with pytest.raises(UploadError, match=r"upload\.zip: ") as refusal:
             unpack_zip(file, folder)
+        # Bombs are made so: as Python since 3.11.8, it is refused before it is begun.
+        if name in ("overlapping", "overlapping, alone"):
+            assert "(a overlaps what follows)" in str(refusal.value)
+            assert list(folder.iterdir()) == []
 
 
 REASONS = {
@@ -258,18 +259,6 @@ def test_a_file_that_does_not_begin_as_a_zip_is_refused(tmp_path, change):
         unpacked(file, tmp_path)
     with pytest.raises(UploadError, match="it does not begin as a zip"):
         unpack_zip(file, tmp_path)
-
-
-@pytest.mark.parametrize("change", [into_the_next, into_the_directory])
-def test_a_zip_whose_files_overlap_is_refused_before_it_is_unpacked(tmp_path, change):
-    """As Python refuses it since 3.11.8; bombs are made so."""
-    changed(change, method=zipfile.ZIP_STORED)(tmp_path / "a.zip")
-    (tmp_path / "target").mkdir()
-
-    with pytest.raises(UploadError, match=r"a\.zip: .*\(a overlaps what follows\)"):
-        unpack_zip(tmp_path / "a.zip", tmp_path / "target")
-
-    assert list((tmp_path / "target").iterdir()) == []
 
 
 # --- Room -------------------------------------------------------------------------
