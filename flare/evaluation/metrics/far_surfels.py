@@ -27,10 +27,10 @@ LEAF = 4
 """They look at what is farther than the nearest by this many voxels at most."""
 
 CROWD = 2
-"""If all surfels look at more than this much for each corner of the box,"""
+"""Slices win if all surfels look at more than this for each corner of the box."""
 
 BEARABLE = 2**25
-"""and at more than this, slices take less time than the tree."""
+"""The tree wins, however small the box is, if they look at no more than this."""
 
 PLANE_BYTES = 2**26
 """Size of the distances within slices that are in memory at once."""
@@ -88,7 +88,7 @@ def by_planes(pair: LabelPair, side: int) -> Iterator[Measured]:
         rows = slice(start, min(start + step, int(ys[-1]) + 1))
         planes = np.empty((slices.size, rows.stop - rows.start, row))
         for z, plane in zip(slices, planes, strict=True):
-            _fill(plane, is_target[z], rows, pair.spacing)
+            plane[:] = _within_slice(is_target[z], rows, pair.spacing)
         squares = planes.reshape(slices.size, -1)
         codes = all_codes[:, rows].reshape(depth, -1)
         starts = range(0, squares.shape[1], STRIP), range(0, depth, SLICES)
@@ -114,7 +114,7 @@ def _corners(pair: LabelPair, side: int) -> tuple[Bytes, Mask]:
     return all_codes, is_target
 
 
-def _fill(plane: Floats, is_target: Mask, rows: slice, spacing: Spacing) -> None:
+def _within_slice(is_target: Mask, rows: slice, spacing: Spacing) -> Floats:
     """Squares of the distances within a slice of corners, in some of its rows."""
     from scipy.ndimage import distance_transform_edt
 
@@ -128,10 +128,10 @@ def _fill(plane: Floats, is_target: Mask, rows: slice, spacing: Spacing) -> None
         return_indices=True,
     )
     near_y, near_x = nearest[:, rows.start - first : rows.stop - first]
-    y, x = np.ogrid[rows, : plane.shape[1]]
-    np.subtract(near_x, x, out=plane)
-    np.square(np.multiply(plane, size_x, out=plane), out=plane)
-    plane += np.square((near_y + first - y) * size_y)
+    y, x = np.ogrid[rows, : is_target.shape[1]]
+    squares: Floats = np.square((near_x - x) * size_x)
+    squares += np.square((near_y + first - y) * size_y)
+    return squares
 
 
 def _along_z(squares: Floats, along_z: Floats, codes: Bytes) -> Measured:

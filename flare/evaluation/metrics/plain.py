@@ -112,8 +112,8 @@ class PlainPair(LabelPair):
         margins, corner = np.column_stack((reach, reach)), ends_of(self.box)[0] - reach
         masks = (np.pad(mask, margins) for mask in self.masks(self.box[0]))
         first, second = map(codes_of, masks)
-        far = _near(second, first, ring, room, corner)
-        return _near(first, second, ring, room, corner), far
+        search = ring, room, corner
+        return _near(first, second, *search), _near(second, first, *search)
 
 
 def count_voxels(reference: Mask, prediction: Mask) -> Voxels:
@@ -172,7 +172,7 @@ def find_beyond(first: Mask, second: Mask, ball: Ball) -> Mask:
     is_beyond &= ~second
     _, height, width = second.shape
     inner = tuple(map(slice, first.shape))
-    surfels = is_beyond[reach_z:, reach_y:][inner]
+    surfels = is_beyond[reach_z:, reach_y:][inner]  # a view, which changes with it
     for half_width, rows in groupby(ball.tolist(), key=lambda row: row[2]):
         left = np.flatnonzero(is_beyond)
         if not left.size:

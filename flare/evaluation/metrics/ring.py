@@ -14,8 +14,8 @@ from flare.evaluation.metrics.arrays import Floats, Indices, Spacing
 NEAR = 4096
 """About this many corners around a surfel are looked up."""
 
-WIDEST = 63
-"""No more corners along x: the kernel looks into the words of bits on both sides."""
+MOST_STEPS = 63
+"""No more along x: the kernel looks into the words of bits on both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,10 @@ def ring_of(spacing: Spacing) -> Ring:
     """
     radius = float(np.cbrt(NEAR * 3 / (4 * math.pi)) * math.prod(np.cbrt(spacing)))
     reach = [int(radius / size) for size in spacing]
-    reach[2] = min(reach[2], WIDEST)
+    reach[2] = min(reach[2], MOST_STEPS)
     axes = np.ogrid[tuple(slice(-length, length + 1) for length in reach)]
     lengths = lengths_of(axes, spacing)
-    offsets = np.argwhere(lengths <= min(radius, WIDEST * spacing[2])) - reach
+    offsets = np.argwhere(lengths <= min(radius, MOST_STEPS * spacing[2])) - reach
     distances = lengths_of(offsets.T, spacing)
     order = np.argsort(distances, kind="stable")
     steps, ranks = np.unique(distances[order], return_inverse=True)

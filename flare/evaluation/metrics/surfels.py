@@ -72,8 +72,7 @@ class Surface(NamedTuple):
     """The surfels of one mask."""
 
     corners: npt.NDArray[np.int32]
-    """Shape (n, 3): the corners of the grid that they sit on, along z, y, x. Corner
-    (z, y, x) is before voxel (z, y, x) on all axes."""
+    """Shape (n, 3): as those of `flare.evaluation.metrics.tally.Surfels`."""
     areas: Floats
     """Shape (n,), in mm2."""
     is_beyond: Mask

@@ -1,4 +1,4 @@
-"""One label in two label maps, and what is counted of it.
+"""A label map, one label in two of them, and what is counted of it.
 
 ``kernel.c`` counts, or `flare.evaluation.metrics.plain` where that is not compiled.
 """

@@ -17,7 +17,8 @@ y =  2   #   0
 
 The metrics take a tolerance as they get it. A rule for the tolerance of an organ
 belongs to `organ_tolerances` of ``flare/evaluation/scoring/case.py``, from which scores
-and pages of cases have it; `ball_rows` decides the shape of the ball alone.
+and pages of cases have it; `ball_rows` decides the shape of the ball alone. Only the
+corner itself is in every ball: both ways of counting begin with it, without a ball.
 """
 
 from __future__ import annotations
