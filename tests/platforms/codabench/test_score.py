@@ -13,7 +13,14 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.platforms.codabench.packages import package_names
-from tests.builders import ROOT, case_names, organ_boxes, read_metrics, write_cases
+from tests.builders import (
+    ROOT,
+    case_names,
+    organ_boxes,
+    read_metrics,
+    run_evaluate,
+    write_cases,
+)
 from tests.builders.codabench import lay_out, run_scoring, write_light_bundle
 from tests.evaluation.refusals import MESSAGES, REFUSALS
 
@@ -86,14 +93,8 @@ def test_label_maps_and_answers_have_the_scores_of_an_evaluation(make_app, tmp_p
 
     assert run_scoring(app).returncode == 0
 
-    words = [
-        "--challenge",
-        "flare26-automsc",
-        "--ground-truth",
-        str(tmp_path / "labels"),
-    ]
-    command = [sys.executable, "-m", "flare", "evaluate", str(app / "input" / "res")]
-    subprocess.run([*command, *words, "--output", str(tmp_path)], check=True)
+    words = ("--challenge", "flare26-automsc")
+    run_evaluate(app / "input" / "res", tmp_path / "labels", tmp_path, *words)
     expected = read_metrics(tmp_path)["aggregates"]
     scores = json.loads(outputs(app)["scores.json"])
     assert scores["auroc_diagnosis"] == 1.0

@@ -240,15 +240,11 @@ def test_a_link_in_a_zip_becomes_a_small_file(tmp_path):
     assert file.read_text() == "/etc/passwd"
 
 
-def self_extracting(content):
-    return b"MZ" + content
-
-
-def last_part_of_several(content):
-    return content[20:]
-
-
-@pytest.mark.parametrize("change", [self_extracting, last_part_of_several])
+@pytest.mark.parametrize(
+    "change",
+    [lambda content: b"MZ" + content, lambda content: content[20:]],
+    ids=["self-extracting", "the last part of several"],
+)
 def test_a_file_that_does_not_begin_as_a_zip_is_refused(tmp_path, change):
     """The platform looks at its first bytes, and zipfile at its last."""
     file = write_zip(tmp_path / "upload.zip", ["a", "b"])
