@@ -56,12 +56,10 @@ def surfel_normals() -> tuple[Indices, Floats]:
     package = find_spec("surface_distance")
     if package is None or package.origin is None:
         raise ImportError("the surface-distance package is not installed")
-    spec = spec_from_file_location(
-        "surface_distance.lookup_tables",
-        Path(package.origin).with_name("lookup_tables.py"),
-    )
-    if spec is None or spec.loader is None:
-        raise ImportError("the surface-distance package has no lookup_tables")
+    file = Path(package.origin).with_name("lookup_tables.py")
+    spec = spec_from_file_location("surface_distance.lookup_tables", file)
+    assert spec is not None
+    assert spec.loader is not None  # as the file's name ends in .py
     tables = module_from_spec(spec)
     spec.loader.exec_module(tables)
     normals = tables._NEIGHBOUR_CODE_TO_NORMALS
