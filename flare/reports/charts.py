@@ -45,15 +45,11 @@ EDGE_NOTE = "What is beyond the axis stands at its edge, with its number."
 
 def linear_axis(values: Sequence[float]) -> Axis:
     """An axis from 0 to beyond the largest value, with round ticks."""
-    marks = _round_marks(max([*values, 0.0]) or 1.0)
+    top = max([*values, 0.0]) or 1.0
+    step = _round_step(top, (0.5, 1, 2, 5), 3)
+    marks = [step * n for n in range(math.ceil(top / step) + 1)]
     end = marks[-1]
     return Axis(lambda value: value / end, tuple((m / end, f"{m:.10g}") for m in marks))
-
-
-def _round_marks(top: float) -> list[float]:
-    """Marks from 0 to beyond a value, in round steps."""
-    step = _round_step(top, (0.5, 1, 2, 5), 3)
-    return [step * n for n in range(math.ceil(top / step) + 1)]
 
 
 def _round_step(size: float, steps: Sequence[float], number: int) -> float:
@@ -152,7 +148,7 @@ def rank_ticks(ranks: int) -> list[tuple[float, str]]:
 
 
 def spread_chart(
-    axis: Axis | Metric,
+    axis: Axis,
     labels: Sequence[str],
     values: Sequence[Sequence[float | None]],
     *,
@@ -170,13 +166,10 @@ def spread_chart(
 ) -> Chart:
     """A dot for each value in the row of its label; one without any says so.
 
-    Instead of an axis a metric may be given, whose values these are. Boxes and means
-    are of `counted`, where a missing value counts as something; it has no dot.
-    `intervals` and `means` are those of each row. A note, a summary and a key stand
-    instead of the axis's, of the means in words, and of dots and boxes.
+    Boxes and means are of `counted`, where a missing value counts as something; it has
+    no dot. `intervals` and `means` are those of each row. A note, a summary and a key
+    stand instead of the axis's, of the means in words, and of dots and boxes.
     """
-    if not isinstance(axis, Axis):
-        axis = value_axis(axis, present(chain.from_iterable(values)))
     marks = []
     all_intervals = intervals or [None] * len(values)
     rows = zip(values, counted or values, all_intervals, strict=True)

@@ -31,6 +31,7 @@ from flare.reports.model import (
     metric_key,
     pairs_table,
     table_of,
+    table_of_rows,
     text_cell,
 )
 from flare.reports.scores import (
@@ -405,12 +406,6 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
             cell = scores.cell(metric, mean.value)
             organ_cell = Cell(organ, css="left")
             rows.append((name, len(numbers), organ_cell, cell, mean.interval_text))
-    names, cases, organs, means, intervals = zip(*rows, strict=True)
-    columns = (
-        Column("group", names, is_text=True),
-        Column("cases", cases),
-        Column("organ", organs, is_text=True),
-        Column("mean", means),
-        Column("95 % interval", intervals),
-    )
-    return table_of(f"{metric.heading} by {grouping.column} and organ", columns)
+    caption = f"{metric.heading} by {grouping.column} and organ"
+    heads = ("group", "cases", "organ", "mean", "95 % interval")
+    return table_of_rows(caption, heads, rows, words=("group", "organ"))

@@ -33,6 +33,7 @@ from flare.reports.model import (
     Words,
     number_cell,
     table_of,
+    table_of_rows,
     text_cell,
 )
 from flare.results.archives_csv import Refusal, read_refused
@@ -228,17 +229,14 @@ def _look(alarms: Sequence[_Alarm]) -> Part:
     """A row for each alarm, or a sentence where nothing is alarming."""
     if not alarms:
         return Words("Nothing: no case has failed, and nothing is doubtful.")
-    kinds, teams, cases, words = zip(*alarms, strict=True)
-    columns = (
-        Column("what", kinds, is_text=True),
-        Column("team", [Cell(team, css="left") for team in teams], is_text=True),
-        Column("cases", map(text_cell, cases), is_text=True),
-        Column("what is said of it", map(text_cell, words), is_text=True),
-    )
+    heads = ("what", "team", "cases", "what is said of it")
+    rows = []
+    for kind, team, cases, words in alarms:
+        rows.append((kind, Cell(team, css="left"), text_cell(cases), text_cell(words)))
     caption = (
         "The gravest first; efficiency.csv of a team has what is said of each case"
     )
-    return table_of(caption, columns)
+    return table_of_rows(caption, heads, rows, words=heads)
 
 
 def _lead(run: MeasuringProgress) -> str:
@@ -417,12 +415,10 @@ def _teams(run: MeasuringProgress) -> list[Part]:
             *(number_cell(value, decimals=1) for value in summary),
         )
         rows.append(row)
-    texts = ("team", "state")
-    heads = (*texts, "done", "doubtful", "median", "longest", "all together")
-    is_text = [head in texts for head in heads]
-    columns = map(Column, heads, zip(*rows, strict=True), is_text)
+    words = ("team", "state")
+    heads = (*words, "done", "doubtful", "median", "longest", "all together")
     caption = "Cases that are done, and running times of those that are ok, in seconds"
-    teams = table_of(caption, columns)
+    teams = table_of_rows(caption, heads, rows, words=words)
     if run.done < run.total:
         return [teams, Words(ESTIMATE, "note")]
     return [teams]

@@ -141,6 +141,18 @@ def table_of(
     )
 
 
+def table_of_rows(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    words: Collection[str],
+) -> Table:
+    """A table of rows that are made one by one; `words` are heads of texts."""
+    is_text = [head in words for head in heads]
+    return table_of(caption, map(Column, heads, zip(*rows, strict=True), is_text))
+
+
 def _cell(content: object) -> Cell:
     return content if isinstance(content, Cell) else plain_cell(str(content))
 

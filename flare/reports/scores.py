@@ -402,9 +402,9 @@ def own_names(files: Sequence[str]) -> list[str]:
 
 
 def metric_cell(
-    metric: Metric, value: float | None, *, exact: bool, is_shaded: bool = True
+    metric: Metric, value: float | None, *, exact: bool = False, is_shaded: bool = True
 ) -> Cell:
-    """A value, on its shade if the metric has shades."""
+    """A value, or the words that there is none, on its shade if there is one."""
     css = metric_shade(metric, value) if is_shaded else ""
     return number_cell(value, decimals=metric.decimals, exact=exact, css=css)
 

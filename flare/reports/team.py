@@ -15,7 +15,7 @@ from statistics import fmean
 from flare.challenge.metrics import metric_named
 from flare.common.text import count, listing
 from flare.ranking.answers import read_sheets
-from flare.reports.charts import memory_charts, present, spread_chart
+from flare.reports.charts import memory_charts, present, spread_chart, value_axis
 from flare.reports.evaluation import (
     NOTE,
     ORGANISERS_NOTE,
@@ -26,7 +26,6 @@ from flare.reports.measuring import alike, single_doubts
 from flare.reports.model import (
     Cell,
     Chart,
-    Column,
     Lines,
     Page,
     Pair,
@@ -37,7 +36,7 @@ from flare.reports.model import (
     Words,
     number_cell,
     pairs_table,
-    table_of,
+    table_of_rows,
     text_cell,
 )
 from flare.reports.scores import own_scores
@@ -150,11 +149,11 @@ def _measured(folder: Path) -> list[Part]:
 
 def _tiles(runs: Sequence[MeasuredCase], columns: Columns) -> list[Tile]:
     worked = sum(run.is_ok for run in runs)
-    times = [time for time in columns["runtime_s"] if time is not None]
+    times = present(columns["runtime_s"])
     mean, why = "none", "a mean would hide the runs without a time"
     if len(times) == len(runs):
         mean, why = f"{fmean(times):.2f} s", ""
-    memory = [mb for mb in columns["max_gpu_memory_mb"] if mb is not None]
+    memory = present(columns["max_gpu_memory_mb"])
     most, which = "none", ""
     if memory:
         most, which = f"{max(memory):.0f} MB", "of any run"
@@ -177,15 +176,16 @@ def _run_charts(runs: Sequence[MeasuredCase], columns: Columns) -> list[Chart]:
     cases, charts = [run.case for run in runs], []
     of_cases = f"values of {count(len(cases), 'case')}, as in the tables"
     for title, column, decimals in CHARTS:
-        rows = [columns[column]]
-        if number := len(present(rows[0])):
+        values = present(columns[column])
+        if values:
+            rows = [columns[column]]
             chart = spread_chart(
-                metric_named(column),
+                value_axis(metric_named(column), values),
                 ["runs"],
                 rows,
                 has_boxes=True,
                 title=title,
-                summary=f"{number} {of_cases}",
+                summary=f"{len(values)} {of_cases}",
                 tips=(cases, rows, decimals),
             )
             charts.append(chart)
@@ -216,9 +216,9 @@ def _run_table(
     cases = count(len(runs), "case")
     caption = f"Status, time and memory of {cases}, failed ones first"
     numbers = ("running time (s)", "GPU memory (MB)", "memory (MB)")
-    heads = ("case", "status", *numbers, "message")
-    is_text = [head not in numbers for head in heads]
-    return table_of(caption, map(Column, heads, zip(*rows, strict=True), is_text))
+    words = ("case", "status", "message")
+    heads = (*words[:2], *numbers, *words[2:])
+    return table_of_rows(caption, heads, rows, words=words)
 
 
 def _status_cell(run: MeasuredCase, is_doubtful: bool) -> Cell:

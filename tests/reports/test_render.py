@@ -295,49 +295,35 @@ def test_one_large_value_does_not_squeeze_all_others():
 
 
 @pytest.mark.parametrize(
-    ("values", "edges"),
+    ("metric", "values", "edges"),
     [
-        ([0.9] * 9 + [0.123], ("\u25c2 0.12", "")),
-        ([0.9] * 9 + [0.0, 0.12, 0.41], ("\u25c2 3: 0.00 to 0.41", "")),
-        ([0.9] * 9 + [0.2, 0.2], ("\u25c2 2: 0.20", "")),
-        ([0.5, 1.0], ("", "")),
+        ("dsc", [0.9] * 9 + [0.123], ("\u25c2 0.12", "")),
+        ("dsc", [0.9] * 9 + [0.0, 0.12, 0.41], ("\u25c2 3: 0.00 to 0.41", "")),
+        ("dsc", [0.9] * 9 + [0.2, 0.2], ("\u25c2 2: 0.20", "")),
+        ("dsc", [0.5, 1.0], ("", "")),
+        # Of 9 of 2 mm, three times the upper quartile is 6.
+        ("hd95", [2.0] * 9 + [170.4], ("", "170 \u25b8")),
+        # Most are 0.01 away from 0: the axis ends at 0.05 on both sides.
+        (
+            "volume_difference",
+            [0.01] * 19 + [-0.5, -0.4, 0.3],
+            ("\u25c2 2: to -0.50", "0.30 \u25b8"),
+        ),
     ],
 )
-def test_what_is_beyond_an_axis_stands_at_its_edge_with_its_number(values, edges):
-    chart = spread_chart(
-        METRICS["dsc"], ["liver"], [values], has_boxes=True, title="DSC"
-    )
+def test_what_is_beyond_an_axis_stands_at_its_edge_with_its_number(
+    metric, values, edges
+):
+    axis = value_axis(METRICS[metric], values)
+    chart = spread_chart(axis, ["liver"], [values], has_boxes=True, title="DSC")
 
     (dots,) = chart.rows
     assert dots.edges == edges
-    assert min(dots.places) >= 0
+    assert 0 <= min(dots.places) <= max(dots.places) <= 1
     assert ("stands at its edge" in chart.note) == any(edges)
     drawn = chart_svg(chart)
     assert all(str(escape(text)) in drawn for text in edges)
     assert drawn.count('class="edge"') == sum(map(bool, edges))
-
-
-def test_what_is_beyond_both_ends_of_a_row_is_one_number_at_each():
-    """Most are 0.01 away from 0: the axis ends at 0.05."""
-    values = [0.01] * 19 + [-0.5, -0.4, 0.3]
-    volume = METRICS["volume_difference"]
-    chart = spread_chart(volume, ["liver"], [values], has_boxes=True, title="volume")
-
-    (dots,) = chart.rows
-    assert dots.edges == ("\u25c2 2: to -0.50", "0.30 \u25b8")
-
-
-def test_distances_beyond_the_far_end_stand_there():
-    """Of 9 of 2 mm, three times the upper quartile is 6."""
-    values = [2.0] * 9 + [170.4]
-    chart = spread_chart(
-        METRICS["hd95"], ["liver"], [values], has_boxes=True, title="HD95"
-    )
-
-    (dots,) = chart.rows
-    assert dots.edges == ("", "170 \u25b8")
-    assert dots.places[-1] == 1
-    assert [text for _, text in chart.axis] == ["0", "2", "4", "6"]
 
 
 def test_the_number_of_a_rank_is_below_the_middle_of_its_column():

@@ -128,7 +128,7 @@ def all_teams_pages(
         if case not in cases:
             problem = f"no team has a case {safe(case)}{nearest(case, sorted(cases))}"
             raise RankingError(str(results), problem, "Name a case of the ranking.")
-    lead = [macro_html("case.html", "to_index", kind="ranking")] if has_ranking else []
+    lead = [macro_html("to_index", kind="ranking")] if has_ranking else []
     for case, name in file_names(options.case).items():
         page = _page(evaluations, case, options, on_drawn)
         page = replace(page, lead=[*lead, *page.lead])
@@ -268,7 +268,7 @@ def _sections(
     )
     shown: list[Part] = [
         Words(slice_words),
-        macro_html("case.html", "teams", cards=cards, layers=layers(backgrounds)),
+        macro_html("teams", cards=cards, layers=layers(backgrounds)),
         Words(SLICE_NOTE, "note"),
     ]
     tables = folded(_tables(team_cases, finding))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,8 +63,6 @@ MENDED = "What was done to it"
 
 FAULTS = 8
 """How many lines on what is wrong stand beside the pictures, the others below."""
-
-_macro = partial(macro_html, "case.html")
 
 _REMEDY = "Give the folder of the predictions, or their zip."
 
@@ -141,7 +138,7 @@ def _pages(
         else:
             lead = [Words(f"Not scored: {why}", "banner")]
             drawn = CasePage(replace(empty, lead=lead), safe(why), ("not scored",))
-        back = _macro("back", before=names[number - 1], after=names[number + 1])
+        back = macro_html("back", before=names[number - 1], after=names[number + 1])
         title = f"Case {case}: {evaluation}"
         page = replace(drawn.page, title=title, lead=[back, *drawn.page.lead])
         drawn = drawn._replace(file=file, case=case, scores=scores_text(scores))
@@ -168,11 +165,11 @@ def _index(empty: Page, evaluation: str, cards: Sequence[CasePage], cases: int) 
     for card in cards:
         for kind in card.kinds:
             kinds[kind] = kinds.get(kind, 0) + 1
-    shown = [_macro("cards", cards=cards, kinds=kinds)]
+    shown = [macro_html("cards", cards=cards, kinds=kinds)]
     return replace(
         empty,
         title=f"What is wrong in the hardest cases: {evaluation}",
-        lead=[_macro("to_index", kind="evaluation"), words],
+        lead=[macro_html("to_index", kind="evaluation"), words],
         sections=[Section("cases", "Cases", "The hardest first", shown)],
     )
 
@@ -206,7 +203,7 @@ def _drawn(
     backgrounds = ct_backgrounds(files, case, grid, finding)
     pictures = surface_pictures(finding, surface_views(finding))
     surfaces: list[Part] = [
-        _macro("surfaces", pictures=pictures, bands=BANDS),
+        macro_html("surfaces", pictures=pictures, bands=BANDS),
         Words(SURFACES_NOTE, "note"),
     ]
     sections = [
@@ -243,7 +240,7 @@ def _fault_section(
     faults = faults[:FAULTS]
     if below > 0:
         faults = [*faults, Fault(0.0, f"and {below} more, below the organs")]
-    stage = _macro(
+    stage = macro_html(
         "stage",
         planes=plane_pictures(finding, backgrounds),
         layers=layers(backgrounds),
@@ -266,7 +263,7 @@ def _mending_section(
     parts: list[Part] = [
         Words(f"The prediction as a whole: {mending.text}."),
         Lines(lines),
-        _macro("planes", pictures=pictures, css="planes compared"),
+        macro_html("planes", pictures=pictures, css="planes compared"),
         Words(MENDED_NOTE, "note"),
     ]
     return Section("mended", MENDED, MENDED, parts)

@@ -40,6 +40,7 @@ from flare.reports.model import (
     metric_shade,
     number_cell,
     table_of,
+    table_of_rows,
     text_cell,
 )
 from flare.reports.ranking.page import (
@@ -56,9 +57,8 @@ from flare.reports.ranking.words import (
     scheme_title,
     tau_text,
     tests_text,
-    value_cell,
 )
-from flare.reports.scores import Mean, group_title
+from flare.reports.scores import Mean, group_title, metric_cell
 from flare.results.groups_csv import Grouping
 from flare.statistics import ALPHA
 from flare.statistics.paired import fewest_cases_to_test
@@ -172,8 +172,8 @@ def _answers_table(metrics: Sequence[MetricValues]) -> Table:
     for values in metrics:
         if not values.metric.is_of_each_case:
             (numbers,) = zip(*values.rows, strict=True)
-            cells = map(partial(value_cell, values.metric), numbers)
-            columns.append(Column(values.metric.heading, cells))
+            cell = partial(metric_cell, values.metric, is_shaded=False)
+            columns.append(Column(values.metric.heading, map(cell, numbers)))
     return table_of("Values of all cases together", columns)
 
 
@@ -316,7 +316,7 @@ def _statistics_table(
         cells = []
         for results in all_results:
             value = statistic(results) if results else None
-            cells.append(value_cell(metric, value))
+            cells.append(metric_cell(metric, value, is_shaded=False))
         columns.append(Column(head, cells))
     caption = f"{metric.heading}: statistics of all cases"
     caption = "; ".join(filter(None, (caption, values.counted_text)))
@@ -460,20 +460,13 @@ def schemes_chart(schemes: Sequence[Scheme]) -> Chart:
 def _schemes_table(schemes: Sequence[Scheme]) -> Table:
     """Who moves where when the teams are ranked in another way."""
     moves_by_scheme, still = scheme_moves(schemes)
-    titles, taus, movers = [], [], []
+    rows = []
     for scheme, moves in moves_by_scheme:
         tau = number_cell(scheme.tau, decimals=2, exact=True)
-        titles.append(scheme_title(scheme))
-        taus.append(replace(tau, text=tau_text(scheme)))
-        movers.append(text_cell(", ".join(moves)))
+        tau = replace(tau, text=tau_text(scheme))
+        rows.append((scheme_title(scheme), tau, text_cell(", ".join(moves))))
     if still:
-        titles.append(still)
-        taus.append(Cell(""))
-        movers.append(text_cell("nobody"))
-    columns = (
-        Column("scheme", titles, is_text=True),
-        Column("tau", taus),
-        Column("who moves", movers, is_text=True),
-    )
+        rows.append((still, Cell(""), text_cell("nobody")))
     caption = "Other schemes: Kendall's tau with the ranking, and who moves"
-    return table_of(caption, columns)
+    heads = ("scheme", "tau", "who moves")
+    return table_of_rows(caption, heads, rows, words=("scheme", "who moves"))

@@ -10,7 +10,7 @@ from flare.challenge.metrics import Better, Metric, metric_named
 from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means
 from flare.reports.model import BEST, Cell, Column, Table, table_of
-from flare.reports.ranking.words import shaded_cells
+from flare.reports.scores import metric_cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class OrganMeans:
 
     def cell(self, team: str, number: int) -> Cell:
         """The mean of a team by an organ, on its shade; the best one is bold."""
-        (cell,) = shaded_cells(self.metric, self.teams[team][number : number + 1])
+        cell = metric_cell(self.metric, self.teams[team][number])
         is_best = (team, self.organs[number]) in self.best
         return replace(cell, css=f"{cell.css} {BEST}".strip()) if is_best else cell
 

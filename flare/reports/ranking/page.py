@@ -315,10 +315,13 @@ def _first_table(
     """The ranking; teams lead to their own pages, and have signs of what is odd."""
     places = public.places
     teams = list(map(attrgetter("team"), places))
-    alarms = alarms_of(teams, look)
+    alarms, names = alarms_of(teams, look), []
+    for team in teams:
+        alarm = " ".join(alarms.get(team, ()))
+        names.append(Cell(team, href=links.get(team, ""), alarm=alarm))
     columns = [
         Column("rank", [place.rank or "-" for place in places]),
-        Column("team", [_team_cell(t, alarms, links) for t in teams], is_text=True),
+        Column("team", names, is_text=True),
         *_interval_columns(public),
         Column("score", map(_score_cell, places)),
     ]
@@ -354,13 +357,6 @@ def alarms_of(teams: Sequence[str], look: Sequence[str]) -> dict[str, list[str]]
                 alarms.setdefault(team, []).append(line)
                 break
     return alarms
-
-
-def _team_cell(
-    team: str, alarms: Mapping[str, Sequence[str]], links: Mapping[str, str]
-) -> Cell:
-    """The name of a team, with its page, and with all that is odd about it."""
-    return Cell(team, href=links.get(team, ""), alarm=" ".join(alarms.get(team, ())))
 
 
 def _interval_columns(public: PublicRanking) -> Iterator[Column]:

@@ -21,6 +21,8 @@ from flare.reports.ranking.words import left_out_text, plain
 from flare.reports.render.text import escaped_markdown, markdown_lines
 from flare.results.efficiency_csv import RunStatus
 
+_ENGINE_ERROR = f"status {RunStatus.ENGINE_ERROR.value}"
+
 ValuesByCase = Sequence[float | None]
 """The value of each case; None where there is no result."""
 
@@ -173,19 +175,14 @@ def _own_column(
     """The results of all cases by a metric, from value, rank, reason and its kind."""
     for value, rank, reason, kind in results:
         if math.isnan(value):
-            why = _own_reason(reason, kind)
+            # Not what an engine says of the organisers' computer.
+            why = kind if kind == _ENGINE_ERROR else reason
             yield OwnResult(thousandths=None, rank=rank, reason=why)
         else:
             thousandths = (
                 round(metric.told(value) * 1000) if metric.for_participants else None
             )
             yield OwnResult(thousandths=thousandths, rank=rank)
-
-
-def _own_reason(reason: str, kind: str) -> str:
-    """Why a result is missing; not what an engine says of the organisers' computer."""
-    is_theirs = kind == f"status {RunStatus.ENGINE_ERROR.value}"
-    return kind if is_theirs else reason
 
 
 # --- Its sheet --------------------------------------------------------------------

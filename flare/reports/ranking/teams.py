@@ -33,14 +33,15 @@ from flare.reports.model import (
     number_cell,
     rank_shade,
     table_of,
+    table_of_rows,
     text_cell,
 )
 from flare.reports.ranking.organs import team_table
 from flare.reports.ranking.page import ORGANISERS_NOTE, PublicRanking, draws_chart
 from flare.reports.ranking.standing import OwnStanding, ValuesByCase
 from flare.reports.ranking.values import WholeRanking, counted_row, without_nan
-from flare.reports.ranking.words import counted_text, plain, shaded_cells, value_cell
-from flare.reports.scores import INTERVAL, Mean
+from flare.reports.ranking.words import counted_text, plain
+from flare.reports.scores import INTERVAL, Mean, metric_cell
 
 NOTE = (
     "For this team alone: its own values, to three decimals, and ranks. It has nothing"
@@ -222,17 +223,16 @@ def _cases_table(standing: OwnStanding, columns: Mapping[int, OwnMetric]) -> Tab
     shown = [Column("case", standing.cases, is_text=True)]
     medians = ""
     for number, column in columns.items():
-        metric, title = column.metric, column.metric.heading
+        title, cell = column.metric.heading, partial(metric_cell, column.metric)
         if column.is_shown:
-            shown.append(Column(title, shaded_cells(metric, column.values)))
+            shown.append(Column(title, map(cell, column.values)))
         cells = []
         for row in standing.results:
             cells.append(_rank_cell(row[number].rank, standing.teams))
         shown.append(Column(f"rank: {title}", cells))
         if column.medians is not None:
             medians = ", and the median of the other teams"
-            cells = shaded_cells(metric, column.medians)
-            shown.append(Column(f"others' {title}", cells))
+            shown.append(Column(f"others' {title}", map(cell, column.medians)))
     caption = f"Values and ranks of each case{medians}; a rank has a shade of its own"
     return table_of(caption, shown)
 
@@ -256,7 +256,8 @@ def _means_table(
             cells = []
             for column in columns:
                 mean = column.rival_means[number]
-                cells.append(value_cell(column.metric, mean, exact=True))
+                cell = metric_cell(column.metric, mean, exact=True, is_shaded=False)
+                cells.append(cell)
             shown.append(Column(f"others: {word}", cells))
     cases = count(len(standing.cases), "case")
     caption = f"Means and mean ranks over {cases}; small print: {INTERVAL} by bootstrap"
@@ -284,7 +285,7 @@ def _mean_cell(column: OwnMetric, *, exact: bool) -> Cell:
     if not column.is_shown:
         return Cell("not told", css="none")
     mean = column.mean
-    cell = value_cell(column.metric, mean.value, exact=exact)
+    cell = metric_cell(column.metric, mean.value, exact=exact, is_shaded=False)
     if not column.metric.is_of_each_case or not mean.interval:
         return cell
     return replace(cell, note=mean.interval_text)
@@ -309,10 +310,8 @@ def _missing(missing: Sequence[tuple[str, str, str]]) -> list[Part]:
         titles.setdefault((case, reason), []).append(title)
     if not titles:
         return []
-    cases, reasons = zip(*titles, strict=True)
-    columns = (
-        Column("case", cases, is_text=True),
-        Column("of", map(text_cell, map(", ".join, titles.values())), is_text=True),
-        Column("why", map(text_cell, reasons), is_text=True),
-    )
-    return [table_of("Results that are not there, and why", columns)]
+    rows, heads = [], ("case", "of", "why")
+    for (case, reason), of in titles.items():
+        rows.append((case, text_cell(", ".join(of)), text_cell(reason)))
+    caption = "Results that are not there, and why"
+    return [table_of_rows(caption, heads, rows, words=heads)]

@@ -9,29 +9,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
-from flare.challenge.metrics import Metric, metric_named
+from flare.challenge.metrics import metric_named
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme, Sensitivity
 from flare.ranking.uncertainty import FEWEST_CASES, Bootstrap, methods_of
-from flare.reports.model import Cell, metric_shade, number_cell
 from flare.statistics import CONFIDENCE
-
-
-def value_cell(metric: Metric, value: float | None, **style: Any) -> Cell:
-    """A cell with a value, or with the words that there is no result."""
-    return number_cell(value, decimals=metric.decimals, **style)
-
-
-def shaded_cells(metric: Metric, values: Iterable[float | None]) -> list[Cell]:
-    """Values in a table; those of a score on their shades."""
-    decimals, cells = metric.decimals, []
-    for value in values:
-        css = metric_shade(metric, value)
-        cells.append(number_cell(value, decimals=decimals, css=css))
-    return cells
 
 
 def left_out_text(metrics: Sequence[str]) -> str:

@@ -75,9 +75,9 @@ def _isolated(part: re.Match[str]) -> str:
     return isolated(part["drawn"]) if part["drawn"] else part[0]
 
 
-def macro_html(template: str, macro: str, **content: object) -> Raw:
-    """A part of a page, made by a macro of ``templates/``."""
-    module = _environment().get_template(template).module
+def macro_html(macro: str, **content: object) -> Raw:
+    """A part of the page of a case, made by a macro of ``templates/case.html``."""
+    module = _environment().get_template("case.html").module
     return Raw(getattr(module, macro)(**content))
 
 
