@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Annotated, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -272,9 +272,8 @@ def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity
     }
     without = {s.left_out: s.ranks for s in schemes if s.left_out}
     rankings = ranks_by_choice(board)
-    choices = {
-        name: len(values) for name, values in alternatives(board.rules).by_name.items()
-    }
+    numbers = map(len, alternatives(board.rules))
+    choices = dict(zip(CHOICES, numbers, strict=True))
     sensitivities = []
     for winner, number in winners.items():
         lost = [team for team, ranks in without.items() if ranks.get(winner, 1) > 1]
@@ -304,8 +303,7 @@ def _shared_places(
             yield {"team": left_out, "with": rivals}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alternatives:
+class Alternatives(NamedTuple):
     """All that can be chosen about the rules of a ranking."""
 
     ties: tuple[Ties, ...]
@@ -315,16 +313,9 @@ class Alternatives:
     """The rules, which differ in how values are rounded."""
     gates: tuple[float, ...]
 
-    @property
-    def by_name(self) -> dict[str, Sequence[object]]:
-        """The choices by what is chosen, in words for a reader."""
-        return {
-            "ties": self.ties,
-            "missing results": self.missing,
-            "mean or median of ranks": self.averages,
-            "rounding": self.roundings,
-            "gate": self.gates,
-        }
+
+CHOICES = ("ties", "missing results", "mean or median of ranks", "rounding", "gate")
+"""The names of the alternatives for a reader, in their order."""
 
 
 def alternatives(rules: RankingRules) -> Alternatives:
