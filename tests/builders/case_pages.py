@@ -112,9 +112,8 @@ def rows_by_name(table):
     return {row[0].text: dict(zip(table.heads, row, strict=True)) for row in table.rows}
 
 
-SLOT_SPACING = (2.0, 1.0, 1.0)
-
-SLOT_AFFINE = np.diag([-1.0, -1.0, 2.0, 1.0])
+SLOT = {"affine": np.diag([-1.0, -1.0, 2.0, 1.0]), "spacing": (2.0, 1.0, 1.0)}
+"""The header of the files of the next case."""
 
 
 def slot_and_stray():

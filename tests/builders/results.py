@@ -58,6 +58,16 @@ def make_table(values, spreads=None, reason=None):
     return table_of(results, tuple(dict.fromkeys(key[2] for key in values)))
 
 
+def by_key(values, metrics=("dsc", "runtime_s")):
+    """Values by team, case and metric, of a row for each of a team's cases."""
+    return {
+        (team, f"c{case}", metric): value
+        for team, rows in values.items()
+        for case, row in enumerate(rows)
+        for metric, value in zip(metrics, row, strict=True)
+    }
+
+
 def values_of(table, column="value"):
     """Ranked results by team, case and metric; those that are missing are not there."""
     found = table.frame[column].dropna().to_dict()

@@ -172,18 +172,6 @@ def test_equal_values_of_other_sums_share_a_rank(tmp_path):
 # --- Refusals ---------------------------------------------------------------------
 
 
-def test_a_value_that_answers_csv_does_not_give_is_refused(tmp_path):
-    write_teams(tmp_path, AUROC)
-    file = tmp_path / "b" / "answers.csv"
-    file.write_text(file.read_text().replace("c2,1,0.2,", "c2,1,0.35,"))
-
-    # c2 is now above 0.25, 0.1 and 0.15, no more than before: it was above 0.1 and
-    # 0.15, so that 10 of 12 pairs are in order.
-    assert problem_of(tmp_path, AUROC) == (
-        "/b/answers.csv: it gives auroc_diagnosis 0.8333333333, metrics.json has 0.75"
-    )
-
-
 def test_a_rounded_metrics_json_agrees_with_answers_csv(tmp_path):
     write_teams(tmp_path, AUROC)
     for team in "abc":
@@ -199,35 +187,46 @@ def test_a_rounded_metrics_json_agrees_with_answers_csv(tmp_path):
     assert analysis.table.values[0, 0, 0] == pytest.approx(11 / 12, abs=1e-15)
 
 
+NOT_THOSE = "its references of diagnosis are not those of a"
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "problem"),
+    ("name", "before", "after", "problem"),
     [
-        ("c2,1,", "c2,0,", "its references of diagnosis are not those of a"),
-        ("c2,1,", "c8,1,", "its references of diagnosis are not those of a"),
-        ("0.2,", "much,", "an answer to diagnosis is not a number"),
-        ("c2,1,", "c1,1,", "it has two answers to diagnosis for c1"),
-        ("diagnosis,", "guess,", "it has no answer to diagnosis"),
+        ("answers.csv", "c2,1,", "c2,0,", NOT_THOSE),
+        ("answers.csv", "c2,1,", "c8,1,", NOT_THOSE),
+        ("answers.csv", "0.2,", "much,", "an answer to diagnosis is not a number"),
+        ("answers.csv", "c2,1,", "c1,1,", "it has two answers to diagnosis for c1"),
+        ("answers.csv", "diagnosis,", "guess,", "it has no answer to diagnosis"),
+        # c2 is now above 0.25, 0.1 and 0.15, no more than before: it was above 0.1 and
+        # 0.15, so that 10 of 12 pairs are in order.
+        (
+            *("answers.csv", "c2,1,0.2,", "c2,1,0.35,"),
+            "it gives auroc_diagnosis 0.8333333333, metrics.json has 0.75",
+        ),
+        (
+            *("metrics.json", "auroc_diagnosis", "auprc_diagnosis"),
+            "it has no auroc_diagnosis, which is",
+        ),
     ],
-    ids=["reference", "case", "value", "twice", "none"],
+    ids=["reference", "case", "value", "twice", "none", "another value", "no value"],
 )
-def test_answers_of_another_evaluation_are_refused(tmp_path, before, after, problem):
+def test_answers_of_another_evaluation_are_refused(
+    tmp_path, name, before, after, problem
+):
     write_teams(tmp_path, AUROC)
-    file = tmp_path / "b" / "answers.csv"
+    file = tmp_path / "b" / name
     file.write_text(file.read_text().replace(before, after))
 
-    assert problem_of(tmp_path, AUROC).startswith(f"/b/answers.csv: {problem}")
+    assert problem_of(tmp_path, AUROC).startswith(f"/b/{name}: {problem}")
 
 
-def test_values_that_are_not_there_are_refused(tmp_path):
+def test_a_team_without_answers_is_refused(tmp_path):
     write_teams(tmp_path, AUROC)
-    file = tmp_path / "b" / "metrics.json"
-    file.write_text(file.read_text().replace("auroc_diagnosis", "auprc_diagnosis"))
-
-    problem = problem_of(tmp_path, AUROC)
-
-    assert problem.startswith("/b/metrics.json: it has no auroc_diagnosis, which is")
     (tmp_path / "c" / "answers.csv").unlink()
+
     problem = problem_of(tmp_path, AUROC)
+
     assert problem.startswith("/c/answers.csv: it is not there, and values of answers")
 
 

@@ -7,7 +7,7 @@ import pytest
 from flare.ranking.decisions import find_flags, organ_flags
 from flare.ranking.rank import rank_teams
 from flare.ranking.rules import RankingRules
-from tests.builders.results import DSC, TIME, make_table
+from tests.builders.results import DSC, TIME, by_key, make_table
 
 RULES = RankingRules(metrics=(DSC, TIME))
 GATED = replace(RULES, gate_dsc=0.5)
@@ -22,15 +22,7 @@ EMPTY_MASKS = {
 
 def flags_of(values, rules=RULES, spreads=None):
     """Flags of a table of DSC and time by team, a pair for each case."""
-    table = make_table(
-        {
-            (team, f"c{case}", metric): value
-            for team, cases in values.items()
-            for case, pair in enumerate(cases)
-            for metric, value in zip(("dsc", "runtime_s"), pair, strict=True)
-        },
-        spreads,
-    )
+    table = make_table(by_key(values), spreads)
     return find_flags(table, rank_teams(table, rules).board)
 
 
@@ -118,14 +110,10 @@ def test_an_order_within_the_noise_of_repeats(spreads, rules, dsc_of_b, is_withi
 
 def organ_flag(**spleens):
     """The flags of teams with these DSC of the spleen, and one for all of the case."""
-    table = make_table(
-        {
-            (team, f"c{case:02}", metric): value
-            for team, values in spleens.items()
-            for case, value in enumerate(values)
-            for metric, value in (("dsc", 0.9 - case / 100), ("dsc_spleen", value))
-        }
-    )
+    values = {}
+    for team, spleen in spleens.items():
+        values[team] = [(0.9 - case / 100, dsc) for case, dsc in enumerate(spleen)]
+    table = make_table(by_key(values, ("dsc", "dsc_spleen")))
     table = replace(table, metrics=("dsc",), others=("dsc_spleen",))
     return find_flags(table, rank_teams(table, RankingRules(metrics=(DSC,))).board)[:-1]
 
@@ -149,14 +137,10 @@ def test_an_organ_that_a_team_never_finds(own, words):
 
 
 def test_scores_that_are_explained_are_not_told_again_by_organ():
-    values = {
-        (team, case, metric): dsc
-        for team, dsc in (("a", 0.9), ("b", 0.8), ("c", 0.0))
-        for case in ("c1", "c2", "c3")
-        for metric in ("dsc", "dsc_spleen")
-    }
+    values = {"a": [(0.9, 0.9)] * 3, "b": [(0.8, 0.8)] * 3, "c": [(0.0, 0.0)] * 3}
     line = "3 of 3 cases: mirrored left to right (c1); their DSC is 0, and without that"
-    table = replace(make_table(values), metrics=("dsc",), others=("dsc_spleen",))
+    table = make_table(by_key(values, ("dsc", "dsc_spleen")))
+    table = replace(table, metrics=("dsc",), others=("dsc_spleen",))
 
     assert len(list(organ_flags(table))) == 1
     assert not list(organ_flags(replace(table, warned=(("c", line),))))
@@ -164,13 +148,11 @@ def test_scores_that_are_explained_are_not_told_again_by_organ():
 
 @pytest.mark.parametrize(("organs", "end"), [(4, "1 more organ"), (5, "2 more organs")])
 def test_of_many_organs_that_a_team_never_finds_three_are_named(organs, end):
-    columns = [f"dsc_organ_{n}" for n in range(organs)]
-    values = {}
-    for team, organ_dsc in (("a", 0.0), ("b", 0.9), ("c", 0.9)):
-        for case in ("c1", "c2", "c3"):
-            values[team, case, "dsc"] = 0.5
-            values |= {(team, case, column): organ_dsc for column in columns}
-    table = replace(make_table(values), metrics=("dsc",), others=tuple(columns))
+    columns = tuple(f"dsc_organ_{n}" for n in range(organs))
+    lost, found = [(0.5, *[0.0] * organs)] * 3, [(0.5, *[0.9] * organs)] * 3
+    values = {"a": lost, "b": found, "c": found}
+    table = make_table(by_key(values, ("dsc", *columns)))
+    table = replace(table, metrics=("dsc",), others=columns)
     board = rank_teams(table, RankingRules(metrics=(DSC,))).board
 
     (flag,) = [flag for flag in find_flags(table, board) if "organ 0" in flag]

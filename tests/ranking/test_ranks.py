@@ -30,6 +30,7 @@ from tests.builders.results import (
     FLARE22,
     METRICS22,
     TIME,
+    by_key,
     challenger_board,
     make_table,
     values_of,
@@ -217,17 +218,11 @@ def test_a_guest_ranks_as_if_it_alone_had_joined(values, rules):
 def test_flare22_weights_its_ranks():
     """Weights 1, 1, 1, 1/2 and 1/2; team c was stuck on the only case."""
     values = {
-        "a": (0.9, 0.9, 20.0, 3000.0, 500.0),
-        "b": (0.8, 0.8, 10.0, 3000.0, 400.0),
-        "c": (None,) * 5,
+        "a": [(0.9, 0.9, 20.0, 3000.0, 500.0)],
+        "b": [(0.8, 0.8, 10.0, 3000.0, 400.0)],
+        "c": [(None,) * 5],
     }
-    table = make_table(
-        {
-            (team, "1", metric): value
-            for team, own in values.items()
-            for metric, value in zip(METRICS22, own, strict=True)
-        }
-    )
+    table = make_table(by_key(values, METRICS22))
 
     found = rank_teams(table, rules_of(FLARE22)).standings
 

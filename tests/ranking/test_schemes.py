@@ -17,7 +17,9 @@ from tests.builders.results import (
     DSC,
     FLARE21,
     FLARE22,
+    METRICS22,
     TIME,
+    by_key,
     challenger_board,
     make_table,
     one_metric,
@@ -140,15 +142,9 @@ def test_means_of_values_are_ranked(values, ranks):
 
 def test_who_moves_and_tau_by_hand():
     """By NSD alone b is before a: one of three pairs is the other way round."""
-    values = {"a": (0.9, 0.7, 1), "b": (0.8, 0.8, 2), "c": (0.1, 0.1, 3)}
+    values = {"a": [(0.9, 0.7, 1)], "b": [(0.8, 0.8, 2)], "c": [(0.1, 0.1, 3)]}
     rules = RankingRules(metrics=(DSC, replace(DSC, metric="nsd"), TIME))
-    table = make_table(
-        {
-            (team, "1", metric): value
-            for team, own in values.items()
-            for metric, value in zip(rules.names, own, strict=True)
-        }
-    )
+    table = make_table(by_key(values, rules.names))
 
     schemes = schemes_of(table.board(rules, "abc"))
 
@@ -176,9 +172,7 @@ def test_leaving_out_a_team_can_turn_others_round():
 
 
 def test_the_schemes_that_there_are():
-    table = make_table(
-        {(team, "1", r.metric): 0.5 for team in "abc" for r in FLARE22.ranking}
-    )
+    table = make_table(by_key({team: [[0.5] * 5] for team in "abc"}, METRICS22))
     rules = RankingRules(metrics=FLARE22.ranking, missing=MissingRule.VALUE)
 
     assert list(schemes_of(table.board(rules, "abc"))) == [

@@ -11,8 +11,7 @@ from flare.evaluation.errors import FileFormatError
 from flare.reports.cases.sources import grey, read_ct
 from tests.builders import write_file, write_nifti
 from tests.builders.case_pages import (
-    SLOT_AFFINE,
-    SLOT_SPACING,
+    SLOT,
     evaluated,
     slot_and_stray,
 )
@@ -37,12 +36,10 @@ def test_each_plane_has_its_slice_of_the_ct(tmp_path, flip):
     """
     z, y, x = np.ogrid[:16, :12, :12]
     ct = (-160 + 12 * z + 9 * y + 6 * x).astype(np.int16)
-    maps, affine = slot_and_stray(), SLOT_AFFINE
+    maps, header = slot_and_stray(), SLOT
     if flip:  # the same patient, in a file that runs the other way
-        affine = SLOT_AFFINE.copy()
-        affine[:3, :3] *= -1
+        header = SLOT | {"affine": SLOT["affine"] @ np.diag([-1, -1, -1, 1])}
         maps = [labels[::-1, ::-1, ::-1] for labels in maps]
-    header = {"affine": affine, "spacing": SLOT_SPACING}
     images = tmp_path / "images"
     own = ct[::-1, ::-1, ::-1] if flip else ct
     write_nifti(images / "case_0000.nii.gz", own, dtype="<i2", **header)

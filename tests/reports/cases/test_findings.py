@@ -11,19 +11,12 @@ from flare.reports.cases.findings import orientation_of
 from flare.reports.cases.words import notes, ordered_faults
 from tests.builders import AFFINE, SPACING
 from tests.builders.case_pages import (
-    SLOT_AFFINE,
-    SLOT_SPACING,
+    SLOT,
     found_of,
     slot_and_stray,
     two_boxes,
 )
 from tests.oracles import squares, surfels
-
-SLOT = {"affine": SLOT_AFFINE, "spacing": SLOT_SPACING}
-
-
-def slot_found(folder):
-    return found_of(folder, slot_and_stray(), **SLOT)
 
 
 def test_the_worst_slice_is_not_that_of_a_speck_far_away(tmp_path):
@@ -35,7 +28,7 @@ def test_the_worst_slice_is_not_that_of_a_speck_far_away(tmp_path):
     From the front, those 18 are 3 in each of 6 slices, and the 2 are in one: 10. From
     the side, they are in slices 10 and 11: the first of both.
     """
-    assert slot_found(tmp_path).worst == (4, 10, 10)
+    assert found_of(tmp_path, slot_and_stray(), **SLOT).worst == (4, 10, 10)
 
 
 def with_components():
@@ -150,7 +143,7 @@ def test_each_fault_leads_to_its_own_slices(tmp_path):
     Of the many pieces, the largest is that of row 15. What is missed of a box lies
     more than 10 mm from nothing at all, so all of its slices weigh the same.
     """
-    slot = slot_found(tmp_path)
+    slot = found_of(tmp_path, slot_and_stray(), **SLOT)
     (stray,) = ordered_faults(slot)
     (many,) = ordered_faults(found_of(tmp_path, with_components(), spacing=(1, 1, 1)))
     (missed,) = ordered_faults(found_of(tmp_path, boxes(1, 0), spacing=(1, 1, 1)))

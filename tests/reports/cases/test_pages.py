@@ -25,8 +25,7 @@ from flare.reports.evaluation import organiser_page
 from flare.results.metrics_reading import read_evaluation
 from tests.builders import ORGANS, organ_boxes, read_metrics
 from tests.builders.case_pages import (
-    SLOT_AFFINE,
-    SLOT_SPACING,
+    SLOT,
     evaluated,
     found_of,
     rows_by_name,
@@ -34,17 +33,11 @@ from tests.builders.case_pages import (
 )
 from tests.builders.pages import write_json
 
-SLOT = {"affine": SLOT_AFFINE, "spacing": SLOT_SPACING}
-
 
 @pytest.fixture(scope="module")
 def slot(tmp_path_factory):
     """What is found of a liver with a slot and a stray."""
     return found_of(tmp_path_factory.mktemp("slot"), slot_and_stray(), **SLOT)
-
-
-def pictures_of(found):
-    return plane_pictures(found)
 
 
 def paths_of(picture):
@@ -70,7 +63,7 @@ def test_outlines_and_errors_are_drawn_as_worked_out_by_hand(slot):
     From the front, slice 11: the stray alone, at columns 10 to 12; slices are drawn
     from the head, so slice 12 of 16 is in row 3. A voxel has 2 x 1 x 1 mm.
     """
-    axial, coronal, sagittal = pictures_of(slot)
+    axial, coronal, sagittal = plane_pictures(slot)
 
     assert (axial.title, coronal.title) == (
         *("Axial, slice 5 of 16", "Coronal, slice 11 of 12"),
@@ -100,7 +93,7 @@ def test_organs_are_named_where_they_are_and_names_keep_apart(tmp_path):
     labels[:, 28:32, 44:48] = 3
     found = found_of(tmp_path, (labels, labels), spacing=(2, 2, 2))
 
-    drawing = pictures_of(found)[0].drawing
+    drawing = plane_pictures(found)[0].drawing
 
     pattern = r'<text x="(\S+)" y="(\S+)" font-size="(\S+)"[^>]*class="name o\d">(\w+)'
     names = {
@@ -167,7 +160,7 @@ def test_a_page_is_the_same_however_the_file_lies(tmp_path, slot, axes):
     ornt = nib.orientations.ornt_transform(
         *map(nib.orientations.axcodes2ornt, ("LPS", axes))
     )
-    images = [nib.Nifti1Image(labels.T, SLOT_AFFINE) for labels in slot_and_stray()]
+    images = [nib.Nifti1Image(labels.T, SLOT["affine"]) for labels in slot_and_stray()]
     turned = [image.as_reoriented(ornt) for image in images]
     maps = [np.asarray(image.dataobj).T for image in turned]
     affine = turned[0].affine
@@ -180,7 +173,7 @@ def test_a_page_is_the_same_however_the_file_lies(tmp_path, slot, axes):
 
 def told(found):
     """What the page of a case shows."""
-    pictures = [(own.title, paths_of(own)) for own in pictures_of(found)]
+    pictures = [(own.title, paths_of(own)) for own in plane_pictures(found)]
     surfaces = found.organs[0].surfaces
     corners = [
         side.surface.corners.tolist()

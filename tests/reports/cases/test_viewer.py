@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tests.builders.case_pages import (
-    SLOT_AFFINE,
-    SLOT_SPACING,
+    SLOT,
     evaluated,
     slot_and_stray,
 )
@@ -116,8 +115,7 @@ def two_cases(tmp_path_factory):
     """The pages of a case with a stray, and of one of which the liver is missed."""
     stray = slot_and_stray()
     cases = {"stray": stray, "missed": (stray[0], np.zeros_like(stray[0]))}
-    header = {"affine": SLOT_AFFINE, "spacing": SLOT_SPACING}
-    return evaluated(tmp_path_factory.mktemp("two"), cases, **header).write()
+    return evaluated(tmp_path_factory.mktemp("two"), cases, **SLOT).write()
 
 
 def test_a_sentence_moves_the_viewer_to_its_slice(window, still_window, two_cases):

@@ -21,22 +21,22 @@ from flare.reports.paper.files import analysis_text, write_analysis
 from flare.reports.paper.methods import methods_text
 from flare.reports.ranking.standing import OwnResult
 from flare.results import efficiency_csv
-from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
+from tests.builders.results import (
+    DSC,
+    FLARE21,
+    FLARE22,
+    METRICS22,
+    TIME,
+    by_key,
+    make_table,
+)
 
 NO_DRAWS = RankingOptions(bootstrap=0)
 
 
 def analysis_of(values, rules=None, challenge=FLARE21, reason=None, **options):
     """An analysis of DSC and time by team, a pair for each case."""
-    table = make_table(
-        {
-            (team, f"c{case}", metric): value
-            for team, cases in values.items()
-            for case, pair in enumerate(cases)
-            for metric, value in zip(("dsc", "runtime_s"), pair, strict=True)
-        },
-        reason=reason,
-    )
+    table = make_table(by_key(values), reason=reason)
     rules = rules or RankingRules(metrics=(DSC, TIME))
     return analyse(table, challenge, rules, options=RankingOptions(**options))
 
