@@ -393,6 +393,5 @@ def _decision_tests(first: Side, candidate: Side) -> Iterator[DecisionTest]:
 
 
 def _is_right(sheet: AnswerSheet) -> list[bool]:
-    """Whether each answer is of the class of its reference."""
     pairs = decisions(sheet.rules, sheet.rows)
     return [reference == prediction for reference, prediction in pairs]

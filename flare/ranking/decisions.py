@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import compress, pairwise
 from pathlib import Path
@@ -115,6 +115,11 @@ class Decisions:
                 return decision.name
         return team
 
+    def names_of(self, teams: Sequence[str]) -> dict[str, str]:
+        """The names that teams are shown by, of those that are not disqualified."""
+        disqualified = {decision.team for decision in self.disqualified}
+        return {team: self.name_of(team) for team in teams if team not in disqualified}
+
 
 def read_decisions(file: Path) -> Decisions:
     """Read a TOML file of decisions.
@@ -146,9 +151,7 @@ def apply_decisions(
     """
     _check_names_in(table, decisions, file)
     withdrawn = {decision.case for decision in decisions.withdrawn}
-    disqualified = {decision.team for decision in decisions.disqualified}
-    left = [team for team in table.teams if team not in disqualified]
-    names = {team: decisions.name_of(team) for team in left}
+    names = decisions.names_of(table.teams)
     if withdrawn.issuperset(table.cases) or decisions.guests.issuperset(names.values()):
         raise RankingError(file, "no case, or no team, is left", _REMEDY)
     if len(set(map(plain_name, names.values()))) < len(names):

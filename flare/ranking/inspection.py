@@ -148,7 +148,6 @@ _Named = TypeVar("_Named", RefusedTeam, Replacement, Waiting)
 def _rename(
     records: tuple[_Named, ...], name_of: Callable[[str], str]
 ) -> tuple[_Named, ...]:
-    """Records of teams by the names that these are shown by."""
     return tuple(replace(record, team=name_of(record.team)) for record in records)
 
 
@@ -272,7 +271,6 @@ def _usual(evaluations: Mapping[str, ScoringRecord]) -> ScoringRecord:
 
 
 def _who(teams: Sequence[str], evaluations: Mapping[str, ScoringRecord]) -> str:
-    """The names of teams in a message."""
     return "all teams" if len(teams) == len(evaluations) else listing(teams)
 
 

@@ -179,7 +179,7 @@ def _read_answers(
 ) -> dict[Path, AnswersByName]:
     """Read the answers.csv of each team, if it is ranked by, or tells the cases."""
     if all(file.cases for file in scores.values()):
-        if all(rule.record.is_of_each_case for rule in metrics):
+        if all(map(_is_of_cases, metrics)):
             return {}
     return {folder: read_team_answers(folder) for folder in folders}
 
@@ -252,7 +252,6 @@ def _refused_team(archive: Refusal, scores: Collection[str]) -> RefusedTeam:
 def _add_measurements(
     origin: Origin, measurements: Mapping[str, Measurement]
 ) -> Origin:
-    """Add what the teams were measured with."""
     values_by_setting = {
         setting: tuple(sorted(set(values.values())))
         for setting, values in by_setting(measurements).items()
@@ -318,7 +317,7 @@ def _results(
     memory.
     """
     failures = dict(scores.failed)
-    of_cases = [rule for rule in metrics if rule.record.is_of_each_case]
+    of_cases = list(filter(_is_of_cases, metrics))
     for case in scores.cases:
         run = runs.get(case) if runs else None
         kind = ""
@@ -342,6 +341,10 @@ def _results(
     for (case, metric), value in scores.values.items():
         if metric not in ranked and case not in failures:
             yield CaseResult(team=team, case=case, metric=metric, value=value)
+
+
+def _is_of_cases(rule: RankedMetric) -> bool:
+    return rule.record.is_of_each_case
 
 
 def _describe_failure(run: MeasuredCase) -> tuple[str, str]:

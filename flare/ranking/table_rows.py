@@ -78,9 +78,17 @@ def find_form(
     absent = ranked[:1] if set(ranked).isdisjoint(metrics.values()) else ()
     check_columns(file, columns, (team, CASE, *absent))
     check_columns(file, list(metrics.values()), ())
+    return TableForm(
+        names=(team, CASE), metrics=metrics, ignored=_unused(columns, team, metrics)
+    )
+
+
+def _unused(
+    columns: Sequence[str], team: str, metrics: Collection[str]
+) -> tuple[str, ...]:
+    """The columns of a wide table that are neither names nor metrics."""
     used = {"", team, CASE, *metrics}
-    ignored = tuple(name for name in columns if name not in used)
-    return TableForm(names=(team, CASE), metrics=metrics, ignored=ignored)
+    return tuple(name for name in columns if name not in used)
 
 
 def _check_metric(file: Path, metrics: Collection[str], ranked: Sequence[str]) -> None:

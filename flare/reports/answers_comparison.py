@@ -63,7 +63,6 @@ def _values_table(changes: Sequence[AnswerDifference], comparison: Comparison) -
 
 
 def _interval_text(pair: AnswerDifference) -> str:
-    """The interval of a difference in words, and how many draws had none."""
     if pair.draws is None:
         return "not compared"
     if pair.interval is None:

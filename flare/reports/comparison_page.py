@@ -272,7 +272,6 @@ def tests_table(
 
 
 def _test_cells(pair: Difference, *, exact: bool) -> list[Cell]:
-    """The effect and both p-values, or that there is no test."""
     if not pair.is_tested:
         return [Cell("no test", css="none")] * 3
     return [
@@ -370,7 +369,6 @@ def changes_table(
 
 
 def _remark_cell(case: str, evaluations: Sequence[Compared]) -> Cell:
-    """The evaluations by which a case was not scored."""
     names = [e.name for e in evaluations if case in e.scores.failed]
     return Cell(f"not scored: {', '.join(names)}" if names else "", css="wrap")
 

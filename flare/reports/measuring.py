@@ -425,7 +425,6 @@ def _teams(run: MeasuringProgress) -> list[Part]:
 
 
 def _doing(run: MeasuringProgress, team: TeamProgress) -> str:
-    """How far a team is, in words."""
     if team.problem:
         return "ended by an error"
     if team.done == len(run.cases):

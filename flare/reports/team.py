@@ -166,7 +166,6 @@ def _tiles(runs: Sequence[MeasuredCase], columns: Columns) -> list[Tile]:
 
 
 def _failures(runs: Sequence[MeasuredCase]) -> str:
-    """How many runs have failed in each way."""
     statuses = Counter(run.status or "missing" for run in runs if not run.is_ok)
     return ", ".join(f"{number} {status}" for status, number in statuses.items())
 

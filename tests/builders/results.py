@@ -68,6 +68,12 @@ def by_key(values, metrics=("dsc", "runtime_s")):
     }
 
 
+def write_values(file, values, metrics=("dsc",)):
+    """A table of them."""
+    rows = [(*key, value) for key, value in by_key(values, metrics).items()]
+    return write_table(file, rows)
+
+
 def values_of(table, column="value"):
     """Ranked results by team, case and metric; those that are missing are not there."""
     found = table.frame[column].dropna().to_dict()

@@ -16,7 +16,12 @@ from flare.reports.rank import rank
 from flare.reports.ranking.page import LOOKED_AT, alarms_of
 from flare.reports.render.html import page_html
 from tests.builders.pages import content_of, parts_of, write_report
-from tests.builders.results import CASES, write_table, write_team, write_teams
+from tests.builders.results import (
+    CASES,
+    write_team,
+    write_teams,
+    write_values,
+)
 
 
 @pytest.fixture
@@ -44,17 +49,6 @@ def ranking_json(source, tmp_path, **options):
     """What flare rank writes of the same results."""
     rank(source, **({"bootstrap": 30} | options)).write(tmp_path / "ranking")
     return json.loads((tmp_path / "ranking" / "ranking.json").read_text())
-
-
-def write_values(file, values, metrics=("dsc",)):
-    """A table of teams that have the same values on each of some cases."""
-    rows = [
-        (team, str(case), metric, value)
-        for team, (cases, *own) in values.items()
-        for case in range(cases)
-        for metric, value in zip(metrics, own, strict=True)
-    ]
-    return write_table(file, rows)
 
 
 BOTH = pytest.mark.parametrize(
@@ -104,30 +98,30 @@ def test_the_ranking_is_that_of_the_files(results, tmp_path, is_organiser):
     ("values", "metrics", "sentence"),
     [
         (
-            {"a": (6, 0.9)},
+            {"a": [(0.9,)] * 6},
             ("dsc",),
             "a is first. It is the only team: there is nothing to compare it with.",
         ),
         (
-            {"a": (6, 0.9), "b": (6, 0.8)},
+            {"a": [(0.9,)] * 6, "b": [(0.8,)] * 6},
             ("dsc",),
             "a is first in all of 30 bootstrap samples of the cases.",
         ),
         (
-            {"a": (6, 0.9), "b": (6, 0.9)},
+            {"a": [(0.9,)] * 6, "b": [(0.9,)] * 6},
             ("dsc",),
             "a and b share first place; first: a in all, b in all of 30 bootstrap"
             " samples of the cases.",
         ),
         (
             # The ranks: a 1 and 3, b 2 and 1, c 3 and 2.
-            {"a": (6, 0.9, 9.0), "b": (6, 0.8, 2.0), "c": (6, 0.7, 3.0)},
+            {"a": [(0.9, 9.0)] * 6, "b": [(0.8, 2.0)] * 6, "c": [(0.7, 3.0)] * 6},
             ("dsc", "runtime_s"),
             "b is first in all of 30 bootstrap samples of the cases. Without running"
             " time, a would be first.",
         ),
         (
-            {"a": (5, 0.9), "b": (5, 0.8)},
+            {"a": [(0.9,)] * 5, "b": [(0.8,)] * 5},
             ("dsc",),
             "a is first. 5 cases are too few to say how sure that is; at least 6 are"
             " needed. On 5 cases, one of two equal teams is ahead on all by chance in 1"
@@ -157,12 +151,11 @@ def test_too_few_cases_for_a_test_are_told(tmp_path, cases, unlike, is_few):
 
     Of 7 equal steps W is 28, its mean 14 and its variance 28: z is 2.55, p 0.0054.
     """
-    rows = [
-        (team, str(case), "dsc", 0.9 - number * (0.1 + unlike * case))
-        for number, team in enumerate("abc")
-        for case in range(cases)
-    ]
-    source = write_table(tmp_path / "table.csv", rows)
+    values = {}
+    for number, team in enumerate("abc"):
+        steps = (0.1 + unlike * case for case in range(cases))
+        values[team] = [(0.9 - number * step,) for step in steps]
+    source = write_values(tmp_path / "table.csv", values)
 
     page = page_of(source, metrics=("dsc",))
 
@@ -238,16 +231,17 @@ def test_maps_are_in_the_order_of_their_metric_and_tell_who_moves(tmp_path):
 
 
 def test_of_one_case_no_order_is_told(tmp_path):
-    source = write_values(tmp_path / "table.csv", {"a": (1, 0.9), "b": (1, 0.8)})
+    source = write_values(tmp_path / "table.csv", {"a": [(0.9,)], "b": [(0.8,)]})
 
     (hard,) = parts_of(page_of(source, metrics=("dsc",)), "cases")
 
-    assert hard.note == "The only case is 0."
+    assert hard.note == "The only case is c0."
 
 
 def test_tau_with_a_single_tie_has_one_word_in_all_places(tmp_path):
     """By tests of two cases, of which none can tell, both teams are first."""
-    source = write_values(tmp_path / "table.csv", {"a": (2, 0.9), "b": (2, 0.8)})
+    values = {"a": [(0.9,)] * 2, "b": [(0.8,)] * 2}
+    source = write_values(tmp_path / "table.csv", values)
 
     page = page_of(source, metrics=("dsc",))
 
@@ -353,14 +347,11 @@ def test_fifty_teams_and_a_hundred_cases(tmp_path, monkeypatch, is_organiser):
 
 def test_the_pages_of_teams_have_the_axes_of_the_ranking(tmp_path):
     """One of four teams has missed all, which stands at the edge of its own page."""
-    values = {team: [0.8, 0.9, 0.95] for team in "abc"} | {"d": [0.1, 0.2, 0.6]}
-    rows = []
-    for team, own in values.items():
-        for case, value in enumerate(own):
-            rows.append((team, f"c{case}", "dsc", value))
-            rows.append((team, f"c{case}", "runtime_s", 100 * value))
-    source = write_table(tmp_path / "table.csv", rows)
-    options = RankingOptions(metrics=("dsc", "runtime_s"), bootstrap=0)
+    values = {team: [(0.8, 80), (0.9, 90), (0.95, 95)] for team in "abc"}
+    values["d"] = [(0.1, 10), (0.2, 20), (0.6, 60)]
+    metrics = ("dsc", "runtime_s")
+    source = write_values(tmp_path / "table.csv", values, metrics)
+    options = RankingOptions(metrics=metrics, bootstrap=0)
     found = ranking_pages.ranking_pages(
         source, options, is_written=False, is_organiser=True, has_teams=True
     )

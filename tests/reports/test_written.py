@@ -16,7 +16,7 @@ from flare.results.errors import RankingError
 from tests.builders import error_of
 from tests.builders.fewer import few_fast
 from tests.builders.pages import Page, write_report
-from tests.builders.results import decisions, write_table, write_teams
+from tests.builders.results import decisions, write_teams, write_values
 
 FIVE = {"teams": 5, "own": 0.0123, "others": 0.0123}
 
@@ -82,13 +82,8 @@ def test_pages_of_what_was_written_are_those_of_the_results(
 
 def test_a_first_place_that_a_disqualification_makes_shared_is_told(tmp_path):
     """Ranks are 1 3 of a, 2 1 of b and 3 2 of c; without c, 1 2 of a and 2 1 of b."""
-    values = {"a": (0.9, 0.7), "b": (0.8, 0.9), "c": (0.1, 0.8)}
-    rows = [
-        (team, case, "dsc", value)
-        for team, dsc in values.items()
-        for case, value in zip("12", dsc, strict=True)
-    ]
-    table = write_table(tmp_path / "all.csv", rows)
+    values = {"a": [(0.9,), (0.7,)], "b": [(0.8,), (0.9,)], "c": [(0.1,), (0.8,)]}
+    table = write_values(tmp_path / "all.csv", values)
     rank(table, metrics=["dsc"], bootstrap=0).write(tmp_path / "ranking")
 
     write_report([tmp_path / "ranking"], tmp_path / "page.html", is_organiser=True)

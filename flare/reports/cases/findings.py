@@ -23,7 +23,7 @@ from flare.evaluation.metrics.pairs import MapPair, map_of
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
 from flare.evaluation.submission.match import CasePair
-from flare.reports.cases.drawing import Box, FieldOfView
+from flare.reports.cases.drawing import FieldOfView
 from flare.reports.cases.surfaces import (
     OrganSurfaces,
     Place,
@@ -179,11 +179,6 @@ class _ScoredPart:
     """The turned axis of the file's slices."""
     slices: slice
 
-    @property
-    def index(self) -> tuple[slice, ...]:
-        """The index that cuts them out of a turned array."""
-        return (slice(None),) * self.axis + (self.slices,)
-
 
 def _pair_of(reference: Labels, prediction: Labels, spacing: Spacing) -> MapPair:
     return MapPair(map_of(reference), map_of(prediction), spacing)
@@ -206,10 +201,6 @@ class _TurnedCase:
         # The slices of each organ that was not scored in all of them.
         self.scored_parts = _scored_parts(reference, challenge, self.orientation)
         self.tolerances = organ_tolerances(challenge)  # in mm, by label
-
-    def box(self, label: int) -> Box:
-        """The box around a label in both label maps; empty if neither has it."""
-        return self.pairs[label].box
 
 
 def look_at(
@@ -268,7 +259,7 @@ def _look_at_organ(
     weights: Sequence[Weights],
 ) -> OrganFinding:
     """Find out how an organ differs, and add what its errors weigh in each slice."""
-    box = case.box(organ.label)
+    box = case.pairs[organ.label].box
     in_reference = case.reference[box] == organ.label
     in_prediction = case.prediction[box] == organ.label
     volume = int(np.count_nonzero(in_reference))
@@ -313,7 +304,8 @@ def _locate_surfels(
     """The surfels of an organ in both label maps, in the slices that were scored."""
     pair = case.pairs[organ.label]
     if part:
-        maps = case.reference[part.index], case.prediction[part.index]
+        index = (slice(None),) * part.axis + (part.slices,)
+        maps = case.reference[index], case.prediction[index]
         (pair,) = _pair_of(*maps, case.spacing).cut([organ.label], {})
     surfaces = locate_surfels(pair, case.tolerances[organ.label])
     if part:

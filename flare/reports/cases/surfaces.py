@@ -127,7 +127,6 @@ the points in mm; infinite beyond the limit."""
 
 
 def _distance_function(surface: Surface, spacing: Spacing) -> DistanceFunction:
-    """A function that tells how far points are from a surface."""
     if not surface.areas.size:
         return lambda points, _: np.full(len(points), np.inf)
     corners = surface.corners * np.array(spacing)

@@ -232,11 +232,10 @@ def write_ranking_figures(ranking: WholeRanking, page: Page, folder: Path) -> No
 def _group_texts(ranking: WholeRanking) -> Iterator[tuple[str, str]]:
     """The names and texts of the tables of groups; no group has a value of answers."""
     groupings, groups = ranking.groupings, ranking.public.groups
-    of_cases = [values for values in ranking.metrics if values.metric.is_of_each_case]
     columns = zip(_stems(groupings), groupings, groups, strict=True)
     for stem, grouping, group_ranks in columns:
         yield f"{stem}_ranks.csv", _group_ranks(ranking.public, group_ranks)
-        for values in of_cases:
+        for values in ranking.of_each_case:
             name = f"{stem}_{file_stem(values.metric.name)}.csv"
             yield name, _group_means(values, grouping)
 

@@ -112,7 +112,6 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
 
 
 def _ranked_text(analysis: Analysis) -> str:
-    """How many teams were ranked, on how many cases, by which metrics."""
     rules, board = analysis.rules, analysis.board
     text = f"Ranked were {count(len(board.teams), 'team')}"
     by_case: list[str] = []
@@ -135,7 +134,6 @@ def _ranked_text(analysis: Analysis) -> str:
 
 
 def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
-    """How the certainty of the ranks was assessed."""
     methods = methods_of(analysis.rules.records)
     if bootstrap := analysis.bootstrap:
         yield (
@@ -313,7 +311,6 @@ def _metric_text(rule: RankedMetric) -> str:
 
 
 def _missing_text(analysis: Analysis) -> str:
-    """How many results were missing, and how they counted."""
     board, rules = analysis.board, analysis.rules
     missing = [
         result for result in analysis.table.missing if result.team in board.teams

@@ -173,7 +173,6 @@ def _tables_by_width(
 def _one_table(
     means: Means, columns: Sequence[tuple[str, str]], title: str, kind: str
 ) -> Table:
-    """A table of means or medians, a row for each team."""
     means_by_key = {(mean.metric, mean.organ, mean.team): mean for mean in means.rows}
     teams = list(dict.fromkeys(mean.team for mean in means.rows))
     shown = [Column("Team", teams, is_text=True)]

@@ -160,7 +160,6 @@ def cost_chart(tradeoff: Tradeoff) -> Chart:
 
 
 def _cost_table(tradeoff: Tradeoff) -> Table:
-    """The means of each team on both sides, and whether it is on the front."""
     metric, dsc = tradeoff.metric, metric_named("dsc")
     teams, front = tradeoff.teams, tradeoff.front
     columns = (

@@ -196,7 +196,6 @@ def _tests_parts(analysis: Analysis, metrics: Sequence[MetricValues]) -> list[Pa
 
 
 def _mean_parts(ranking: WholeRanking) -> list[Part]:
-    """The means of all groups, by column and metric."""
     parts: list[Part] = []
     for grouping in ranking.groupings:
         parts.append(Heading(f"Means by {grouping.column}"))

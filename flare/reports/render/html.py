@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from flare.common.environment import __version__
 from flare.common.text import isolated, printable, safe
-from flare.reports.model import MANY_ROWS, Cell, Page, Raw, Table
+from flare.reports.model import MANY_ROWS, Cell, Page, Raw, Table, Tips
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import jinja2
     from markupsafe import Markup
@@ -100,7 +100,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {"short": safe, "printable": printable}
     environment.filters["svg"] = chart_svg
     environment.filters["rows"] = rows_html
-    environment.filters["tips"] = lambda tips: dot_tips(*tips)
+    environment.filters["tips"] = dot_tips
     environment.filters["kind"] = lambda part: type(part).__name__
     environment.globals["many_rows"] = MANY_ROWS
     return environment
@@ -173,18 +173,17 @@ def _escaped(text: str) -> str:
     return str(escape(printable(text)))
 
 
-def dot_tips(
-    names: Sequence[str], rows: Sequence[Sequence[float | None]], decimals: int
-) -> Markup:
+def dot_tips(tips: Tips) -> Markup:
     r"""The values of dots as JSON: a name for each column, a line for each row.
 
     Examples
     --------
-    >>> print(dot_tips(["a", "<b>"], [[0.51234, None]], 3))
+    >>> print(dot_tips((["a", "<b>"], [[0.51234, None]], 3)))
     {"names":["a","\u003cb\u003e"],"rows":["0.512 -"]}
     """
     from markupsafe import Markup
 
+    names, rows, decimals = tips
     lines, form = [], f"z.{decimals}f"
     for row in rows:
         texts = ["-" if value is None else format(value, form) for value in row]

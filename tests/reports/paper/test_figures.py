@@ -33,7 +33,7 @@ from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import read_evaluation
 from flare.statistics.bootstrap import mean_interval
 from tests.builders.pages import HOSTILE, metrics_content, write_json
-from tests.builders.results import FLARE21, make_table, write_table, write_teams
+from tests.builders.results import FLARE21, by_key, make_table, write_table, write_teams
 
 pytestmark = pytest.mark.tools(package="matplotlib")
 
@@ -344,7 +344,7 @@ def test_ranks_and_means_of_groups(analysis, tmp_path):
     assert "team & all cases & A (4 cases) & B (3 cases)" in text
 
 
-DIAGONALS = {"1": 10.0, "2": 20.0, "3": 30.0, "4": 1000.0}
+DIAGONALS = {"c0": 10.0, "c1": 20.0, "c2": 30.0, "c3": 1000.0}
 PAIRS = Grouping(column="centre", groups=(("A", (0, 1)), ("B", (2, 3))))
 
 
@@ -352,11 +352,8 @@ PAIRS = Grouping(column="centre", groups=(("A", (0, 1)), ("B", (2, 3))))
 def distances():
     """A ranking by HD95, in which a has no fourth case, and c none at all."""
     values = {"a": (2.0, 4.0, 8.0, None), "b": (1.0,) * 4, "c": (None,) * 4}
-    by_key = {}
-    for team, row in values.items():
-        for case, value in zip(DIAGONALS, row, strict=True):
-            by_key[team, case, "hd95"] = value
-    table = replace(make_table(by_key), worst_distances=DIAGONALS)
+    rows = {team: zip(distances, strict=True) for team, distances in values.items()}
+    table = replace(make_table(by_key(rows, ["hd95"])), worst_distances=DIAGONALS)
     rules = RankingRules(metrics=(RankedMetric(metric="hd95", better=Better.LOWER),))
     return analyse(table, FLARE21, rules, options=RankingOptions(bootstrap=0))
 

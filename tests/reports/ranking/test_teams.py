@@ -11,7 +11,7 @@ from flare.reports.rank import rank
 from tests.builders.fewer import few_fast
 from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, Page, write_report
-from tests.builders.results import write_table, write_teams
+from tests.builders.results import write_table, write_teams, write_values
 
 OPTIONS = {"bootstrap": 30}
 
@@ -158,23 +158,19 @@ def test_no_other_team_and_no_digit_too_many_is_on_a_team_s_own_page(tmp_path):
 
 
 def test_organisers_see_a_team_s_values_beside_the_median_of_the_others(tmp_path):
-    """On case 1, others than b have 0.2, 0.6 and 0.7; on case 2, one has a result."""
-    values = {"a": (0.2, 0.9), "b": (0.8, 0.4), "c": (0.6, ""), "d": (0.7, "")}
-    values |= {"e": ("", "")}
-    rows = [
-        (team, str(case), "dsc", value)
-        for team, own in values.items()
-        for case, value in enumerate(own, start=1)
-    ]
-    source = write_table(tmp_path / "table.csv", rows)
+    """On case c0, others than b have 0.2, 0.6 and 0.7; on c1, one has a result."""
+    dsc = {"a": (0.2, 0.9), "b": (0.8, 0.4), "c": (0.6, ""), "d": (0.7, "")}
+    dsc |= {"e": ("", "")}
+    values = {team: zip(own, strict=True) for team, own in dsc.items()}
+    source = write_values(tmp_path / "table.csv", values)
 
     pages = pages_of(source, tmp_path / "pages", is_organiser=True, metrics=["dsc"])
 
     page = Page(pages["teams/b.html"])
     rows = page.table("Values and ranks of each case")
     assert [tuple(row.values()) for row in rows] == [
-        ("1", "0.800", "1", "0.600"),
-        ("2", "0.400", "2", "0.900"),
+        ("c0", "0.800", "1", "0.600"),
+        ("c1", "0.400", "2", "0.900"),
     ]
     # A missing result counts as 0: the means of the others are 0.55, 0.3, 0.35 and 0.
     (row,) = page.table("Means and mean ranks over 2 cases")
