@@ -153,6 +153,8 @@ def rooms() -> str:
     for room in ROOMS:
         folders = [PACKAGE / room, *sorted((PACKAGE / room).rglob("*/"))]
         for folder in folders:
+            if folder.name == "template":  # its files are written for others
+                continue
             files = [file for file in sorted(folder.iterdir()) if file.suffix in KINDS]
             if files:
                 level = "###" if folder == folders[0] else "####"
