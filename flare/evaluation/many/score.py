@@ -18,7 +18,7 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError, OrganiserError, OutputError
 from flare.common.executor import Done, Pool, bulkhead, completed
 from flare.common.files import is_folder, remove_tree
-from flare.common.text import safe
+from flare.common.text import listing, safe
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import results_of
 from flare.evaluation.many.cases import (
@@ -49,7 +49,7 @@ from flare.evaluation.many.teams import (
     opened_submission,
 )
 from flare.evaluation.options import EvaluationOptions, check_count
-from flare.evaluation.plan import file_checksum, plan_evaluation, with_options
+from flare.evaluation.plan import Plan, file_checksum, plan_evaluation, with_options
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.unpack import NoRoomError
 from flare.results.answers_csv import ANSWERS_CSV
@@ -64,6 +64,8 @@ for all of them."""
 
 MOST_OPEN_TEAMS = 2 * TEAMS_AT_ONCE
 """While workers are at the last cases of some teams, the next ones are opened."""
+
+CHANGED = "it changed while it was evaluated"
 
 USE = "scored into"
 """The words for this work in the message about a folder that another run has locked."""
@@ -188,6 +190,7 @@ class _Run:
         self._checksum = cache(file_checksum)
         self._rules = with_options(self.challenge, self.options)
         self._most_bytes = cache(partial(most_bytes, self.ground_truth, self._rules))
+        self._reference_times: dict[Path, int] = {}
         self._tables = TeamTables(self.output)
         self._open_teams: dict[str, OpenTeam] = {}
         self._waiting: list[Submission] = []
@@ -332,6 +335,7 @@ class _Run:
             plan = plan_evaluation(
                 predictions, self.ground_truth, self.challenge, self.options
             )
+            self._check_references(plan)
             key_of_rules = rules_key(plan.rules, check_only=plan.check_only)
             team = OpenTeam(submission=submission, plan=plan, rules_key=key_of_rules)
             for pair in plan.prepared.pairs:
@@ -344,6 +348,20 @@ class _Run:
             # From here on, the team closes its files; an error has closed them so far.
             team.open_files = open_files.pop_all()
         return team
+
+    def _check_references(self, plan: Plan) -> None:
+        """Raise a GroundTruthError if references came, went or changed meanwhile.
+
+        Later teams would be refused for it, or scored by others than those before them.
+        """
+        files = {reference.path for reference in plan.references}
+        files |= {sheet.file for sheet in plan.sheets}
+        times = {file: file.stat().st_mtime_ns for file in files}
+        self._reference_times = self._reference_times or times
+        changed = {file for file, _ in self._reference_times.items() ^ times.items()}
+        if changed:
+            names = listing(sorted(safe(file.name) for file in changed))
+            raise GroundTruthError(f"{names}: {CHANGED}")
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
         """Take and keep the outcomes of a batch; finish teams whose last one it was.
@@ -380,9 +398,7 @@ class _Run:
         reference = attempt.pair.reference
         reference_sha256, _ = attempt.digests
         if reference_sha256 != self._checksum(reference.path):
-            raise GroundTruthError(
-                f"{safe(reference.name)}: it changed while it was evaluated"
-            )
+            raise GroundTruthError(f"{safe(reference.name)}: {CHANGED}")
 
     def _finish(self, team: OpenTeam) -> None:
         """Close a team, and tell its scores, or why it was refused."""

@@ -379,15 +379,24 @@ def test_a_file_that_goes_or_becomes_a_link_meanwhile_refuses_its_team(
         check_others(tmp_path, "beta", teams=(*TEAMS, "twin"))
 
 
+def rewrite_reference(pair):
+    write_nifti(pair.reference.path, organ_boxes(shift=3))
+
+
+def add_reference(pair):
+    shutil.copy(pair.reference.path, pair.reference.path.with_name("case_9.nii.gz"))
+
+
+@pytest.mark.parametrize("change", [rewrite_reference, add_reference])
 @pytest.mark.parametrize(("workers", "at_once"), [(1, 8), (2, 8), (1, 1)])
 def test_a_reference_that_changes_meanwhile_ends_it(
-    score, meanwhile, monkeypatch, workers, at_once
+    score, meanwhile, monkeypatch, change, workers, at_once
 ):
     monkeypatch.setattr(run_module, "TEAMS_AT_ONCE", at_once)
-    meanwhile(lambda pair: write_nifti(pair.reference.path, organ_boxes(shift=3)))
+    meanwhile(change)
 
     with pytest.raises(GroundTruthError, match="it changed while it was evaluated"):
-        score(workers)
+        score(workers, on_bad_case="worst")
 
 
 def test_nothing_is_kept_of_a_file_that_is_read_without_a_digest(
