@@ -278,8 +278,6 @@ def results_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcomes:
-    """The scores of a submission, and what is wrong with it."""
-
     scores: Mapping[str, CaseScore]
     """By case, in the order of the cases."""
     problems: Sequence[SubmissionError]

@@ -186,7 +186,6 @@ def score_pair(
 def _challenge_of(
     labels: Mapping[str, int], tolerance: float | None, challenge: str | Challenge
 ) -> Challenge:
-    """Make a challenge of labels alone."""
     if challenge != "flare21":
         raise ValueError("give a challenge or labels, not both")
     if not isinstance(labels, Mapping):
@@ -214,7 +213,6 @@ def _is_array(value: object) -> bool:
 def _source(
     value: object, kind: str, npz: NpzLayout | None, spacing: Spacing | None
 ) -> LabelMapFile:
-    """Make something to read of an argument."""
     if _is_array(value) and spacing:
         value = ArrayImage(values=np.asarray(value), spacing=spacing)
     if isinstance(value, ArrayImage) or is_image(value):

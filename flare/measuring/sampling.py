@@ -215,7 +215,6 @@ def _find(pynvml: Any, name: str) -> Any:
 
 
 def _check_whole(name: str, *, is_divided: bool) -> None:
-    """Refuse a part of a GPU, or a GPU in parts."""
     if is_divided:
         problem = f"GPU {safe(name)} is divided into several (MIG)"
         remedy = "Its memory is not that of one team: switch MIG off, or take another."

@@ -193,7 +193,6 @@ def write_cases(folder, names, *, labels=None, suffix=".nii.gz"):
 
 
 def error_of(kind, call, *arguments, **options):
-    """The error with which a call ends."""
     with pytest.raises(kind) as caught:
         call(*arguments, **options)
     return caught.value

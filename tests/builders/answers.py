@@ -31,7 +31,6 @@ def answer_rules(kind, **changes):
 
 
 def metrics_of(kind):
-    """The names of all metrics of a kind."""
     return [name for name, metric in ANSWER_METRICS.items() if kind in metric.functions]
 
 
@@ -47,7 +46,6 @@ def answer_row(number, reference, prediction, problem=""):
 
 
 def answer_rows(references, predictions):
-    """A row for each reference and its prediction."""
     pairs = zip(references, predictions, strict=True)
     return [answer_row(number, *pair) for number, pair in enumerate(pairs)]
 
@@ -66,7 +64,6 @@ def entries_of(columns, values):
 
 
 def answers_challenge(*rules):
-    """A challenge of answers alone."""
     return Challenge(key="answers", name="Answers", checksum="0" * 64, answers=rules)
 
 

@@ -18,7 +18,6 @@ def write_light_bundle(monkeypatch, file, labels, **options):
 
 
 def inner_zip(bundle, name):
-    """A zip of a bundle, opened."""
     with zipfile.ZipFile(bundle) as archive:
         return zipfile.ZipFile(io.BytesIO(archive.read(name)))
 
@@ -36,6 +35,5 @@ def lay_out(bundle, app):
 
 
 def run_scoring(app):
-    """Run the scoring program as the site does."""
     command = [sys.executable, str(app / "program" / "score.py")]
     return subprocess.run(command, cwd=app / "program", capture_output=True, text=True)

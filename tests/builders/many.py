@@ -64,15 +64,8 @@ def dask_processes(folder, preload="", resources=""):
     """Start a scheduler and two workers by hand.
 
     What comes back: its address, the workers, what starts another one, and its process.
-
-    Parameters
-    ----------
-    folder : Path
-        Gets what they write.
-    preload : str
-        Python that each worker runs first.
-    resources : str
-        Of each worker, such as GPU=1.
+    The folder gets what they write; each worker runs `preload` first, and has resources
+    such as GPU=1.
     """
     scheduler, script = folder / "scheduler.json", folder / "preload.py"
     script.write_text(preload)

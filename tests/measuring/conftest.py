@@ -60,15 +60,12 @@ class Notes(Listener):
         self.told, self.failed = [], {}
 
     def on_run(self, team, record, number, total):
-        """Note what came of a case."""
         self.told.append((team, record.case, record.status.value, number, total))
 
     def on_team(self, team):
-        """Note a team that is done."""
         self.told.append(team)
 
     def on_failure(self, team, error):
-        """Note what the measurement of a team has ended by."""
         self.failed[team] = str(error)
 
     def words(self):
@@ -161,7 +158,6 @@ class Bench:
         return dict(failed)
 
     def rows(self, team):
-        """The rows of a team's efficiency.csv, by case."""
         return rows_of(self.results / team)
 
     def record(self, team):
@@ -171,7 +167,6 @@ class Bench:
         return json.loads(file.read_text())
 
     def metrics(self, team):
-        """A team's metrics.json."""
         return json.loads((self.results / team / "metrics.json").read_text())
 
     def answer(self, team):

@@ -131,7 +131,6 @@ def test_an_output_that_cannot_be_used(tmp_path, files, others, problem):
 
 
 def archive_problems(folder, *layers, **settings):
-    """What is wrong with an archive, as an algorithm's."""
     file = save(folder, *layers, **settings)
     archive = read_archive(file, contract=ALGORITHM)
     return [problem.problem for problem in archive.problems], archive.doubts

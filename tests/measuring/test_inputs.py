@@ -22,7 +22,6 @@ FLARE21 = read_challenge("flare21")
 
 @pytest.fixture
 def images(tmp_path):
-    """Images of two cases."""
     names = [f"{case}_0000" for case in case_names(2)]
     return write_cases(tmp_path / "images", names)
 
@@ -164,17 +163,12 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, images):
         assert problem in str(error_of(FlareError, call))
 
 
-def run_measure(*arguments, **options):
-    run = run_flare("measure", *arguments, **options)
-    return run.returncode, run.stderr
-
-
 def test_without_docker_there_is_one_line(tmp_path, images):
     path = tmp_path / "path"
     path.mkdir()
     environment = os.environ | {"PATH": str(path)}
     arguments = (save(tmp_path), "--images", images, "--output", tmp_path / "results")
 
-    status, stderr = run_measure(*arguments, "--gpu", "none", env=environment)
+    run = run_flare("measure", *arguments, "--gpu", "none", env=environment)
 
-    assert (status, told(stderr)) == (1, ("H05", "docker"))
+    assert (run.returncode, told(run.stderr)) == (1, ("H05", "docker"))

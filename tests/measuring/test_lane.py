@@ -23,7 +23,6 @@ PAIRS = [(n, n + 8) for n in range(8)]
 
 
 def divided(where, lanes=1, **limits):
-    """The lanes of a computer."""
     return divide(where, Limits(**limits), lanes)
 
 

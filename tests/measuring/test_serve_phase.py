@@ -26,7 +26,6 @@ pytestmark = pytest.mark.slow
 
 
 def words(bench, platform, *options):
-    """The command of a service."""
     return [
         str(word)
         for word in (

@@ -133,7 +133,6 @@ def test_a_team_is_scored_as_soon_as_its_last_case_is_done(run):
 
 
 def archive(team, *problems):
-    """What is known of an archive."""
     path = Path(f"{team}.tar.gz")
     found = tuple(ArchiveError(path.name, problem) for problem in problems)
     return Archive(path=path, team=team, sha256="1" * 64, problems=found, doubts=())

@@ -95,7 +95,6 @@ class Diagnosis:
         return tuple(finding.pair.case for finding in findings)
 
     def _write(self, finding: Finding, folder: Path) -> None:
-        """Write a prediction, repaired if it has a repair, into a folder."""
         import nibabel as nib  # not at the top: it is slow to load
 
         prediction, _ = read_whole(finding.pair.prediction)
@@ -211,10 +210,7 @@ def _is_empty(finding: Finding) -> bool:
 def challenge_of_labels(folder: Path) -> Challenge:
     """A challenge whose organs are the labels of the references, by their numbers.
 
-    Raises
-    ------
-    GroundTruthError
-        If there is no label, or a reference cannot be read.
+    It is a GroundTruthError that there is no label, or a reference cannot be read.
     """
     labels: set[int] = set()
     for file in find_references(folder):

@@ -76,7 +76,6 @@ def _nibabel_header(image: Any) -> Header:
 
 
 def _array_header(image: ArrayImage) -> Header:
-    """The header of an array, whose spacing alone is known."""
     shape = image.values.shape
     if len(shape) != 3:
         problem = f"its shape is {shape}, expected three axes (z, y, x)"

@@ -185,7 +185,6 @@ class _Run:
     on_team: Callable[[ScoredTeam], None] | None
 
     def __post_init__(self) -> None:
-        """Begin with no team."""
         # All teams have the same references: each file is read only once for these two.
         self._checksum = cache(file_checksum)
         self._rules = with_options(self.challenge, self.options)

@@ -267,7 +267,6 @@ def _reference_files(
 
 
 def _refuse_demonstration_beside_others(files: Sequence[LabelMapFile]) -> None:
-    """Raise a GroundTruthError if some files, but not all, are demonstration cases."""
     demonstration = [file.name for file in files if is_demonstration(file.case)]
     if 0 < len(demonstration) < len(files):
         problem = "the demonstration set lies beside other label maps"

@@ -193,7 +193,6 @@ def leads_outside(path: str) -> bool:
 def _refuse_entries(
     archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], name: str
 ) -> None:
-    """Raise an error if an entry of a zip is not to be unpacked."""
     overlapping_entries = set(overlapping(archive))
     for path, entry in entries.items():
         file = safe(entry.filename)

@@ -219,7 +219,6 @@ class Dispatch:
         return isinstance(error, EngineError | DeviceError) and bool(other_lanes)
 
     def _fail(self, turn: Turn, error: FlareError) -> None:
-        """Note the error that has ended the measurement of a team."""
         self._total -= len(turn.left)
         with noted(self.failures, self._job.results, turn.archive.team):
             raise error

@@ -117,7 +117,6 @@ KINDS = {
 
 @pytest.fixture
 def folders(tmp_path):
-    """Folders of predictions and of references."""
     for name in ("predictions", "labels"):
         (tmp_path / name).mkdir()
     return tmp_path / "predictions", tmp_path / "labels"

@@ -55,7 +55,6 @@ def metrics_of(tmp_path, team):
 
 
 def alone(tmp_path, team, **options):
-    """The bytes of an evaluation of a team by itself."""
     results = flare.evaluate(tmp_path / "teams" / team, tmp_path / "labels", **options)
     return flare.write_metrics(results, tmp_path / "alone").read_bytes()
 

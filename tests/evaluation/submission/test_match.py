@@ -37,8 +37,6 @@ def make_folder(tmp_path):
 
 @pytest.fixture
 def match(make_folder):
-    """Match names of submitted files with names of cases."""
-
     def match_names(submitted, cases=("case_001", "case_002", "case_003")):
         references = make_folder(*(f"{c}.nii.gz" for c in cases), folder="references")
         folder = find_label_maps(make_folder(*submitted))

@@ -51,7 +51,6 @@ def refused(problem, *layers, **options):
 
 
 def one_problem(file):
-    """The one thing that is wrong with an archive."""
     (found,) = findings(file)
     return found
 

@@ -51,7 +51,6 @@ def make_pipe(file):
 
 
 def unpack(content):
-    """The files of a tar file, by name."""
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         return {entry.name: archive.extractfile(entry).read() for entry in archive}
 

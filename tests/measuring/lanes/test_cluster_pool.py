@@ -52,13 +52,11 @@ class Client:
         return {"workers": {w: {"resources": r} for w, r in self.resources.items()}}
 
     def run(self, function, *_, workers, on_error):
-        """What each worker says."""
         if function is look_at_computer:
             return {worker: self.places[worker] for worker in workers}
         return dict.fromkeys(workers, ((__version__, source_commit()), [], []))
 
     def submit(self, function, job, topic, token, *, workers, resources, pure):
-        """Note a job."""
         assert (function, topic) == (measure_on_worker, self.topic)
         assert (resources, pure) == ({"GPU": 1}, False)
         future = SimpleNamespace(
@@ -88,7 +86,6 @@ def options(address=ADDRESS, gpu="none", lanes=None):
 
 
 def pool_of(client, **asked):
-    """A pool of its workers."""
     return ClusterLanes(client, options(**asked), {}, Docker())
 
 
