@@ -50,7 +50,7 @@ def by_tree(pair: LabelPair, side: int, far: Surfels) -> list[Measured] | None:
     from scipy.spatial import cKDTree  # which takes longer than most cases
 
     targets = pair.surfels(tolerance=0.0)[1 - side].corners
-    tree = cKDTree(targets * pair.spacing, balanced_tree=False)
+    tree = cKDTree(targets * pair.spacing, compact_nodes=False, balanced_tree=False)
     points = far.corners * np.array(pair.spacing)
     if _is_crowd(tree, points, pair):
         return None

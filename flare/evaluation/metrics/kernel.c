@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 123003815, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 189723435, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -353,20 +353,16 @@ typedef struct { /* surfels of one map */
     int64_t room, size; /* size: how many there are, also of those without room */
 } List;
 
-typedef struct { /* a row of the ball in which distances are measured */
-    int32_t z, y;
-    double square; /* of its distance in mm; rows are sorted by it */
-} SearchRow;
+typedef struct {
+    int32_t z, y, x, rank; /* a step of the ring, and the place of its length among all lengths */
+} Step;
 
-typedef struct { /* the ball, and how many surfels of each map are how far from the other */
-    const SearchRow *rows;
+typedef struct { /* the ring, and how many surfels of each map are how far from the other */
+    const Step *steps; /* the nearest first */
     int64_t size;
-    double radius, spacing[3]; /* in mm, along z, y, x */
-    const int32_t *ranks; /* of the distance of (z, y, x) steps, by their absolute values */
-    int64_t reach[3];     /* the largest of them, along z, y, x */
-    int64_t distances;    /* how many there are; the rank of all that is farther */
-    int64_t look_ups;     /* as many rows may be looked up; then all is farther */
-    int64_t *counts;      /* by map, rank and code: (2, distances + 1, CODES) */
+    int64_t distances; /* how many lengths there are; the rank of all that is farther */
+    int64_t look_ups;  /* as many steps may be tried; then all is farther */
+    int64_t *counts;   /* by map, rank and code: (2, distances + 1, CODES) */
 } Search;
 
 typedef struct { /* the bits of both maps in some planes of corners */
@@ -436,57 +432,6 @@ static void find_beyond(const Window *window, int64_t from, int64_t to, const Ba
     }
 }
 
-/* The place of the highest bit of a word that has any: all below it are set, and counted. */
-static int64_t highest(Word bits)
-{
-    for (int half = 1; half < BITS; half *= 2) bits |= bits >> half;
-    return count_bits(bits) - 1;
-}
-
-/* How many places a bit of a row is from the nearest one that is set, or -1 if none is in
- * the words beside it. */
-static int64_t steps_to(const Word *row, int64_t words, int64_t w, int bit)
-{
-    const Word above = row[w] >> bit, below = row[w] << (BITS - 1 - bit);
-    int64_t ahead = -1, behind = -1;
-    if (above) ahead = lowest(above);
-    else if (w + 1 < words && row[w + 1]) ahead = BITS - bit + lowest(row[w + 1]);
-    if (below) behind = BITS - 1 - highest(below);
-    else if (w && row[w - 1]) behind = bit + BITS - highest(row[w - 1]);
-    if (ahead < 0 || behind < 0) return ahead < 0 ? behind : ahead;
-    return ahead < behind ? ahead : behind;
-}
-
-/* The rank of the distance of a surfel to the nearest of the other map. Rows are looked up,
- * the nearest first, until the next one is farther than all that was seen. Squares are
- * products, added as SciPy adds them for the official scripts; of equal ones, the first in
- * the ring counts, as in plain.py. */
-static int64_t rank_of(const Window *window, int side, int64_t plane, int64_t row, int64_t w,
-                       int bit, Search *search)
-{
-    double best = search->radius * search->radius * (1 + 1e-9);
-    int64_t rank = search->distances;
-    for (int64_t i = 0; i < search->size && search->rows[i].square <= best; i++) {
-        if (search->look_ups-- <= 0) return search->distances;
-        const int64_t other_plane = plane + search->rows[i].z, other_row = row + search->rows[i].y;
-        if (other_plane < 0 || other_plane >= window->planes) continue;
-        if (other_row < 0 || other_row >= window->rows) continue;
-        const int64_t at = other_plane * window->rows + other_row;
-        if (!(window->has_surfels[at] >> (1 - side) & 1)) continue;
-        const int64_t steps = steps_to(window->surfels[1 - side] + at * window->words, window->words, w, bit);
-        if (steps < 0 || steps > search->reach[2]) continue;
-        const int64_t z = absolute(search->rows[i].z), y = absolute(search->rows[i].y);
-        const double mm_x = (double)steps * search->spacing[2], mm_y = (double)y * search->spacing[1];
-        const double mm_z = (double)z * search->spacing[0];
-        const double square = mm_x * mm_x + mm_y * mm_y + mm_z * mm_z;
-        const int64_t seen = search->ranks[(z * (search->reach[1] + 1) + y) * (search->reach[2] + 1) + steps];
-        if (square > best || seen < 0 || seen >= search->distances) continue;
-        if (square == best && seen > rank) continue;
-        best = square, rank = seen;
-    }
-    return rank;
-}
-
 static uint8_t code_at(Around around, int64_t w, int bit)
 {
     unsigned code = 0;
@@ -497,22 +442,44 @@ static uint8_t code_at(Around around, int64_t w, int bit)
     return (uint8_t)code;
 }
 
+/* Count the surfels of a word by their distance to the nearest one of the other map: the
+ * steps of the ring are tried for all of them at once, until nothing is left. Returns those
+ * that are farther. */
+static Word count_near(const Window *window, int side, int64_t plane, int64_t row, int64_t w,
+                       Around around, Word left, Search *search)
+{
+    for (int64_t i = 0; left && i < search->size && search->look_ups-- > 0; i++) {
+        const Step step = search->steps[i];
+        const int64_t other_plane = plane + step.z, other_row = row + step.y;
+        if (other_plane < 0 || other_plane >= window->planes) continue;
+        if (other_row < 0 || other_row >= window->rows) continue;
+        const int64_t at = other_plane * window->rows + other_row;
+        if (!(window->has_surfels[at] >> (1 - side) & 1)) continue;
+        const Word *other = window->surfels[1 - side] + at * window->words;
+        Word near = left & moved(other, window->words, w, absolute(step.x), step.x < 0);
+        int64_t *counts = search->counts + (side * (search->distances + 1) + step.rank) * CODES;
+        for (left &= ~near; near; near &= near - 1) counts[code_at(around, w, lowest(near))]++;
+    }
+    return left;
+}
+
 /* List the surfels of a row. With a search, those that are near are counted by their
- * distance, and only those that are far are listed. */
+ * distance, and only those that are far are listed: at once those beyond its ball. */
 static void list_row(const Window *window, int side, int64_t plane, int64_t row, Around around,
                      const int32_t place[3], Search *search, List *list)
 {
     const int64_t words = window->words, at = plane * window->rows + row;
     const Word *surfels = window->surfels[side] + at * words, *beyond = window->beyond + at * words;
     for (int64_t w = 0; w < words; w++) {
-        for (Word left = surfels[w]; left; left &= left - 1) {
+        Word left = surfels[w];
+        if (search) {
+            const Word near = surfels[w] & ~beyond[w];
+            left = beyond[w] | count_near(window, side, plane, row, w, around, near, search);
+        }
+        for (; left; left &= left - 1) {
             const int bit = lowest(left);
             const uint8_t code = code_at(around, w, bit);
-            if (search) {
-                const int64_t rank = rank_of(window, side, plane, row, w, bit, search);
-                search->counts[(side * (search->distances + 1) + rank) * CODES + code]++;
-                if (rank < search->distances) continue;
-            }
+            if (search) search->counts[((side + 1) * (search->distances + 1) - 1) * CODES + code]++;
             if (list->size++ >= list->room) continue;
             const int32_t x = (int32_t)(place[2] + w * BITS + bit);
             const uint8_t is_beyond = beyond[w] >> bit & 1;
@@ -620,9 +587,9 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
         if (absolute(ball[i].z) > reach) reach = absolute(ball[i].z);
     }
     for (int64_t i = 0; search && i < search->size; i++) {
-        const int64_t z = absolute(search->rows[i].z), y = absolute(search->rows[i].y);
-        if (z > search->reach[0] || y > search->reach[1]) return -1;
-        if (z > reach) reach = z;
+        const Step step = search->steps[i];
+        if (step.rank < 0 || step.rank >= search->distances) return -1;
+        if (absolute(step.z) > reach) reach = absolute(step.z);
     }
     if (reach > depth) reach = depth;
     if (memory_words < plan(box, reach, &planes, &window)) return -1;

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, Structure, c_double, c_int64, c_uint8, c_void_p
+from ctypes import POINTER, Structure, c_int64, c_uint8, c_void_p
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 123003815
+VERSION = 189723435
 """Of the kernel that this file can call, as in ``kernel.c``."""
 
 PLAIN = "FLARE_PLAIN"
@@ -40,13 +40,11 @@ class KernelList(Structure):
 
 
 class KernelSearch(Structure):
-    """The ball in which distances are measured, and their numbers."""
+    """The steps in which distances are measured, and the numbers of surfels."""
 
     _fields_ = (
-        *(("rows", c_void_p), ("size", c_int64)),
-        *(("radius", c_double), ("spacing", c_double * 3)),
-        *(("ranks", c_void_p), ("reach", c_int64 * 3)),
-        *(("distances", c_int64), ("look_ups", c_int64), ("counts", c_void_p)),
+        *(("steps", c_void_p), ("size", c_int64), ("distances", c_int64)),
+        *(("look_ups", c_int64), ("counts", c_void_p)),
     )
 
 

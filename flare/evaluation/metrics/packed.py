@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from ctypes import c_double, c_int64
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,9 +34,8 @@ WIDEST = 2**24 - 1
 """Rows of more voxels cannot be packed."""
 
 LOOK_UPS = 2**23
-"""So many rows are looked up for near surfels; of an organ, a million at most are."""
+"""So many steps are tried for near surfels; of an organ, a million at most are."""
 
-_SEARCH_ROW = np.dtype([("z", np.int32), ("y", np.int32), ("square", np.float64)])
 _SURFEL = np.dtype(
     [("corner", np.int32, 3), ("code", np.uint8), ("is_beyond", np.bool_)], align=True
 )
@@ -125,22 +123,17 @@ class PackedPair(LabelPair):
 
     def near(self, room: int) -> tuple[Near, Near]:
         """How far the surfels of each map are from the other; `room` far ones."""
-        rows, ranks = _search_rows(self.spacing)
-        distances = ring_of(self.spacing).distances
-        counts: Counts = np.zeros((2, distances.size + 1, 256), dtype=np.int64)
+        ball, steps = _steps_of_ring(self.spacing)
+        distances = ring_of(self.spacing).distances.size
+        counts: Counts = np.zeros((2, distances + 1, 256), dtype=np.int64)
         search = KernelSearch(
-            rows=address(rows),
-            size=len(rows),
-            radius=distances[-1],
-            spacing=(c_double * 3)(*self.spacing),
-            ranks=address(ranks),
-            reach=(c_int64 * 3)(*np.subtract(ranks.shape, 1).tolist()),
-            distances=distances.size,
+            steps=address(steps),
+            size=len(steps),
+            distances=distances,
             look_ups=LOOK_UPS,
             counts=address(counts),
         )
-        no_ball: Ball = np.empty((0, 3), dtype=np.int32)
-        _, (first, second) = self._compare(no_ball, room, search)
+        _, (first, second) = self._compare(ball, room, search)
         return Near(counts[0], first), Near(counts[1], second)
 
     def _compare(
@@ -154,8 +147,6 @@ class PackedPair(LabelPair):
         _, height, width = self.maps[0].shape
         ends = ends_of(self.box)
         reach = int(ball[:, 0].max(initial=0))
-        if search is not None:
-            reach = max(reach, search.reach[0])
         memory = np.empty(library.words_needed(address(ends), reach), dtype=np.uint64)
         voxels: Counts = np.zeros(3, dtype=np.int64)
         counts: Counts = np.zeros((2, 256), dtype=np.int64)
@@ -188,21 +179,10 @@ class PackedPair(LabelPair):
 
 
 @lru_cache(maxsize=64)
-def _search_rows(
-    spacing: Spacing,
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int32]]:
-    """A ring as the kernel looks it up: its rows, the nearest first, and ranks.
-
-    Those are of the distances of some steps, by their absolute values along z, y, x; -1
-    beyond the ring.
-    """
+def _steps_of_ring(spacing: Spacing) -> tuple[Ball, npt.NDArray[np.int32]]:
+    """A ring as the kernel takes it: its ball, and each step with its rank."""
     ring = ring_of(spacing)
-    reach = np.abs(ring.offsets).max(axis=0) + 1
-    ranks = np.full(reach, -1, dtype=np.int32)
-    ranks[tuple(np.abs(ring.offsets).T)] = ring.ranks
-    places = ring.offsets[ring.offsets[:, 2] == 0, :2]  # each row has its middle
-    rows = np.zeros(len(places), dtype=_SEARCH_ROW)
-    rows["z"], rows["y"] = places.T
-    rows["square"] = np.square(places * spacing[:2]).sum(axis=1)
-    rows = rows[np.argsort(rows["square"], kind="stable")]
-    return rows, ranks
+    places, sizes = np.unique(ring.offsets[:, :2], axis=0, return_counts=True)
+    ball = np.column_stack((places, sizes // 2)).astype(np.int32)
+    steps = np.column_stack((ring.offsets, ring.ranks)).astype(np.int32)
+    return ball[np.argsort(-ball[:, 2], kind="stable")], steps

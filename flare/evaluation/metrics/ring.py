@@ -15,7 +15,7 @@ NEAR = 4096
 """About this many corners around a surfel are looked up."""
 
 MOST_STEPS = 63
-"""No more along x: the kernel looks into the words of bits on both sides."""
+"""No more along any axis: where voxels are much thinner on one, the ball is smaller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ def ring_of(spacing: Spacing) -> Ring:
     ([[0, 0, 0], [0, -1, 0], [0, 1, 0], [0, -2, 0]], [0, 1, 1, 2])
     """
     radius = float(np.cbrt(NEAR * 3 / (4 * math.pi)) * math.prod(np.cbrt(spacing)))
+    radius = min(radius, MOST_STEPS * min(spacing))
     reach = [int(radius / size) for size in spacing]
-    reach[2] = min(reach[2], MOST_STEPS)
     axes = np.ogrid[tuple(slice(-length, length + 1) for length in reach)]
     lengths = lengths_of(axes, spacing)
-    offsets = np.argwhere(lengths <= min(radius, MOST_STEPS * spacing[2])) - reach
+    offsets = np.argwhere(lengths <= radius) - reach
     distances = lengths_of(offsets.T, spacing)
     order = np.argsort(distances, kind="stable")
     steps, ranks = np.unique(distances[order], return_inverse=True)

@@ -62,10 +62,10 @@ def test_numpy_looks_at_a_corner_twice_at_most_for_a_row_of_the_ball(
 
 
 def test_near_surfels_are_looked_up_as_often_as_the_limit_says(monkeypatch):
-    """In whichever way it counts: two plates of 2 x 61 x 51 corners share a plane."""
+    """Two plates of 2 x 61 x 51 corners share a plane; the kernel tries 64 at once."""
     plates = np.zeros((2, *SHAPE), dtype=np.uint8)
     plates[0, 3] = plates[1, 4] = 1
-    for limit, near_number, far_number in ((2**30, 2 * 6222, 0), (100, 100, 9)):
+    for limit, near_number, far_number in ((2**30, 2 * 6222, 0), (100, 6400, 9)):
         for module in (packed, plain):
             monkeypatch.setattr(module, "LOOK_UPS", limit)
         (pair,) = map_pair(*plates, (1.0, 1.0, 1.0)).cut((1,), {})

@@ -40,7 +40,7 @@ def of_package(reference, prediction, spacing):
 @pytest.fixture
 def set_limits(monkeypatch):
     """Give limits other values; what was made with them is forgotten."""
-    caches = ring.ring_of, packed._search_rows
+    caches = ring.ring_of, packed._steps_of_ring
 
     def change(limits):
         for limit in limits.split():
