@@ -58,6 +58,8 @@ int main(void)
             if (scanf("%" SCNd32 "%" SCNd32 "%" SCNd32, &ball[i].z, &ball[i].y,
                       &ball[i].half_width) != 3) exit(4);
         getchar(); /* the end of the line */
+        uint8_t is_organ[CODES] = {0};
+        is_organ[label] = 1;
         for (int axis = 0; axis < 3; axis++)
             boxes[label].from[axis] = INT64_MAX, boxes[label].to[axis] = 0;
         const Map first = packed(depth * height, height, width, boxes);
@@ -68,7 +70,7 @@ int main(void)
             if (llabs(ball[i].z) > reach) reach = llabs(ball[i].z);
         const int64_t words = words_needed(box, reach);
         Word *memory = need(malloc((size_t)words * sizeof *memory));
-        if (compare_labels(first, second, height, width, (uint8_t)label, box, ball, size, memory,
+        if (compare_labels(first, second, height, width, is_organ, box, ball, size, memory,
                            words, voxels, counts, NULL, NULL)) exit(7);
         for (int i = 0; i < 3; i++) printf("%" PRId64 " ", voxels[i]);
         for (int i = 0; i < 2 * CODES; i++) printf("%" PRId64 " ", counts[i / CODES][i % CODES]);
@@ -102,8 +104,8 @@ with (folder / "pairs").open("wb") as pairs, (folder / "numpy").open("w") as cou
         label = number % 255 + 1
         voxels = [np.where(mask, label, number % 4).astype(np.uint8) for mask in masks]
         maps = [plain_map(labels) for labels in voxels]
-        box = box_around(*(label_map.box(label) for label_map in maps))
-        pair = PlainPair(tuple(maps), label, spacing, box)
+        box = box_around(*(label_map.box((label,)) for label_map in maps))
+        pair = PlainPair(tuple(maps), (label,), spacing, box)
         rows = np.array(pair.ball(tolerance), dtype=int).reshape(-1, 3)
         head = [*voxels[0].shape, label, len(rows), *rows.ravel()]
         pairs.write(" ".join(map(str, head)).encode() + b"\n")

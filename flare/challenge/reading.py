@@ -17,10 +17,10 @@ from typing import Any
 
 from flare.challenge.answers import KINDS, AnswerRules
 from flare.challenge.metrics import SCORES
-from flare.challenge.rules import Challenge
+from flare.challenge.rules import Challenge, Organ
 from flare.common.errors import AboutFile, OrganiserError
 from flare.common.schema import build, dump
-from flare.common.text import count, listing, safe, why
+from flare.common.text import count, listing, runs, safe, why
 
 Rule = str | int | float | bool | None
 
@@ -82,8 +82,7 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     """
     rules: dict[str, Rule] = {}
     for organ in challenge.organs:
-        for key in OF_ORGANS:
-            rules[f"{key} of {organ.name}"] = getattr(organ, key)
+        rules |= _organ_rules(organ)
     for name in set(READ) - {"organs", "metrics"}:
         rules |= _rules_of_field(challenge, name)
     rules |= further_rules(challenge)
@@ -97,6 +96,16 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     if not challenge.npz.prediction:
         rules = {key: rule for key, rule in rules.items() if not key.startswith("npz.")}
     return dict(sorted(rules.items()))
+
+
+def _organ_rules(organ: Organ) -> dict[str, Rule]:
+    """The keys of an organ; the labels of a region are one text."""
+    rules = {f"{key} of {organ.name}": getattr(organ, key) for key in OF_ORGANS}
+    if isinstance(organ.label, tuple):
+        rules[f"label of {organ.name}"] = ", ".join(map(str, organ.label))
+    if organ.labels:
+        rules[f"labels of {organ.name}"] = organ.labels
+    return rules
 
 
 def _answer_rules(answers: AnswerRules) -> dict[str, Rule]:
@@ -126,10 +135,9 @@ def measuring_rules(challenge: Challenge) -> dict[str, Any]:
         f"{rules.file}: {', '.join((*rules.case, *rules.prediction))}"
         for rules in challenge.answers
     ]
-    labels = sorted(organ.label for organ in challenge.organs)
     return {
         "max_gpu_memory": challenge.max_gpu_memory.value,
-        "labels": ", ".join(map(str, labels)),
+        "labels": ", ".join(map(str, sorted(challenge.labels))),
         "answers": "; ".join(dict.fromkeys(columns)),
     }
 
@@ -190,10 +198,7 @@ def recorded_challenge(
     if not z_range.get("top_slice"):
         z_range.pop("top_slice", None)
     values["name"] = key
-    values["organs"] = [
-        {"name": name} | {key: rules.get(f"{key} of {name}") for key in OF_ORGANS}
-        for name in organs
-    ]
+    values["organs"] = [_recorded_organ(rules, name) for name in organs]
     values["answers"] = _recorded_answers(rules)
     try:
         challenge = build(Challenge, values, key=key, checksum="")
@@ -203,6 +208,16 @@ def recorded_challenge(
     if missing_keys:
         raise ValueError(f"{listing(sorted(missing_keys))} is missing")
     return challenge
+
+
+def _recorded_organ(rules: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The table of an organ as a challenge file has it."""
+    organ = {key: rules.get(f"{key} of {name}") for key in (*OF_ORGANS, "labels")}
+    label = organ["label"]
+    if isinstance(label, str):
+        texts = _names_in(label)
+        organ["label"] = [int(text) if text.isdecimal() else text for text in texts]
+    return {"name": name} | organ
 
 
 def recorded_answers(rules: Mapping[str, Any]) -> tuple[AnswerRules, ...]:
@@ -413,13 +428,16 @@ def _is_told_as_rule(key: str, challenge: Challenge) -> bool:
 
 
 def _organ_lines(challenge: Challenge) -> Iterator[str]:
-    organs = sorted(challenge.organs, key=lambda organ: organ.label)
+    organs = sorted(challenge.organs, key=lambda organ: min(organ.region))
     width = max((len(organ.name) for organ in organs), default=0)
-    for organ in organs:
-        line = f"{organ.label:>5}  {organ.name.ljust(width)}"
+    labels = [", ".join(runs(sorted(organ.region))) for organ in organs]
+    label_width = max(map(len, ("     ", *labels)))
+    for organ, label in zip(organs, labels, strict=True):
+        line = f"{label:>{label_width}}  {organ.name.ljust(width)}"
         line += f"  tolerance {organ.tolerance_mm:g} mm"
         line += "" if organ.in_mean else ", not in the means"
         line += ", cases without it are counted" if organ.free_cases else ""
+        line += ", each label is one" if organ.labels else ""
         yield line
 
 

@@ -7,9 +7,11 @@ explains every key.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any
+from itertools import chain, groupby
+from typing import Annotated, Any, Literal
 
 from flare.challenge.answers import AnswerRules, Name
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
@@ -32,7 +34,7 @@ from flare.common.schema import (
     check,
     keys_of,
 )
-from flare.common.text import listing
+from flare.common.text import listing, runs
 
 RULES_NOTE = "rules as participants report them, not confirmed by the organisers"
 """The note in the results of a challenge that has reported rules."""
@@ -80,6 +82,11 @@ def _check_unique(table: str, key: str, values: list[Any]) -> None:
         check(is_first, f"{table}[{number}].{key}", value, expected)
 
 
+Label = Annotated[int, Is(minimum=1, maximum=255)]
+
+ANY_LABEL = tuple(range(1, 256))
+
+
 class UnknownLabels(Enum):
     """The meaning of a label that no organ of the challenge has."""
 
@@ -121,8 +128,8 @@ class MaxMemory(Enum):
 class Organ(Checked):
     """One structure that is scored."""
 
-    label: Annotated[int, Is(minimum=1, maximum=255)]
-    """Value of its voxels, 1 to 255."""
+    label: Label | tuple[Label, ...] | None = None
+    """Value of its voxels, 1 to 255; several for a region, which may share them."""
     name: Name
     """Its name in the keys of metrics.json: lower case, digits and underscores."""
     tolerance_mm: Length
@@ -132,6 +139,26 @@ class Organ(Checked):
     free_cases: bool = False
     """Whether cases without the organ are counted, and those of them that a submission
     leaves empty."""
+    labels: Literal["each"] | None = None
+    """In place of a label: each value of either label map is a structure of its own,
+    such as a lesion, and the organ has the means over these."""
+
+    @property
+    def region(self) -> tuple[int, ...]:
+        """All labels of its voxels."""
+        if isinstance(self.label, tuple):
+            return self.label
+        return ANY_LABEL if self.label is None else (self.label,)
+
+    def structures(self, present: Iterable[int]) -> tuple[tuple[int, ...], ...]:
+        """The labels of each part that is compared by itself; one part, but for "each".
+
+        Of those, there is one for each label that is `present` in either label map; if
+        none is, one part without labels.
+        """
+        if self.labels is None:
+            return (self.region,)
+        return tuple((label,) for label in sorted({*present})) or ((),)
 
     def _check_rules(self) -> None:
         check(
@@ -140,6 +167,12 @@ class Organ(Checked):
             self.name,
             f"another name than {listing(STATISTICS)}, which metrics.json uses",
         )
+        has_one = (self.label is None) != (self.labels is None)
+        check(
+            has_one, "label", self.label, 'a label, a list of them or labels = "each"'
+        )
+        is_region = len({*self.region}) == len(self.region) > 0
+        check(is_region, "label", [*self.region], "each label once, and at least one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,13 +419,24 @@ class Challenge(Checked):
         return frozenset(files.union(rules.references for rules in self.answers))
 
     @property
-    def labels_by_name(self) -> dict[str, int]:
-        """The label of each organ, in the order of the labels."""
-        organs = sorted(self.organs, key=lambda organ: organ.label)
-        return {organ.name: organ.label for organ in organs}
+    def labels(self) -> tuple[int, ...]:
+        """The labels of all organs, each once, in the order of the organs."""
+        regions = (organ.region for organ in self.organs)
+        return tuple(dict.fromkeys(chain.from_iterable(regions)))
 
     @property
     def labels_text(self) -> str:
-        """All labels, for a person: "0 background, 1 liver, ..."."""
-        names = [f"{label} {name}" for name, label in self.labels_by_name.items()]
-        return ", ".join(["0 background", *names])
+        """All labels, for a person: "0 background, 1 liver, ...".
+
+        A label of several regions has the names of all.
+        """
+        texts = ["0 background"]
+        for names, group in groupby(sorted(self.labels), key=self._names_of):
+            texts += [f"{run} {names}" for run in runs(group)]
+        return ", ".join(texts)
+
+    def _names_of(self, label: int) -> str:
+        """The names of the organs that a label belongs to."""
+        organs = (organ for organ in self.organs if label in organ.region)
+        names = [f"one {o.name} each" if o.labels else o.name for o in organs]
+        return listing(names, last=" and ")

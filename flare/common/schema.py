@@ -185,10 +185,23 @@ def _check_field(value: Any, hint: Any, key: str) -> None:
         for number, item in enumerate(value, start=1):
             _check_field(item, parts[0], f"{key}[{number}]")
     elif kind in (UnionType, Union):
-        for part in parts:
-            _check_field(value, part, key)
+        _check_field(value, _part_for(value, parts), key)
     elif kind is Annotated and value is not None:
         _check_value(value, parts[1], key)
+
+
+_SEVERAL = {tuple: list | tuple, Literal: str}
+"""What the values are that stand for a type, where that is not the type itself."""
+
+
+def _part_for(value: object, parts: Sequence[Any]) -> Any:
+    """The part of a union that a value is of; the first one if it is of none."""
+    for part in parts:
+        plain = get_args(part)[0] if get_origin(part) is Annotated else part
+        kind = get_origin(plain) or plain
+        if isinstance(value, _SEVERAL.get(kind, kind)):
+            return part
+    return parts[0]
 
 
 class Checked:
@@ -363,7 +376,9 @@ class _Reader:
 
     def _union(self, value: object, hint: Any, key: str) -> Any:
         # Only JSON can write None.
-        return None if value is None else self.convert(value, get_args(hint)[0], key)
+        if value is None:
+            return None
+        return self.convert(value, _part_for(value, get_args(hint)), key)
 
     def _items(self, value: object, hint: Any, key: str) -> Any:
         if not isinstance(value, list):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 NAMES_LIMIT = 10
@@ -38,6 +39,21 @@ def listing(names: Iterable[str | Path], *, last: str = ", ") -> str:
     if len(shown) > 1:
         return f"{', '.join(shown[:-1])}{last}{shown[-1]}"
     return "".join(shown)
+
+
+def runs(numbers: Iterable[int]) -> list[str]:
+    """Whole numbers, smallest first, as texts; those that follow each other as one.
+
+    Examples
+    --------
+    >>> runs([1, 2, 3, 5])
+    ['1 to 3', '5']
+    """
+    texts = []
+    for _, run in groupby(enumerate(numbers), key=lambda place: place[1] - place[0]):
+        first, *further = (number for _, number in run)
+        texts.append(f"{first} to {further[-1]}" if further else str(first))
+    return texts
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -399,8 +399,8 @@ def _read_references(
         voxels = np.bincount(reference.labels.ravel(), minlength=256)
         voxel_ml = math.prod(reference.grid.spacing) / 1000
         for organ in challenge.organs:
-            if voxels[organ.label]:
-                volumes[organ.name].append(float(voxels[organ.label]) * voxel_ml)
+            if number := float(voxels[[*organ.region]].sum()):
+                volumes[organ.name].append(number * voxel_ml)
     return volumes, doubts
 
 

@@ -96,7 +96,7 @@ def _grid(spacing: Spacing) -> Grid:
 
 def _label_maps(case: _Case, random: np.random.Generator) -> tuple[Labels, Labels]:
     """Reference and prediction of a case."""
-    labels = {organ.name: organ.label for organ in read_challenge("flare21").organs}
+    labels = {o.name: o.region[0] for o in read_challenge("flare21").organs}
     reference = np.zeros(SHAPE, dtype=np.uint8)
     prediction = np.zeros(SHAPE, dtype=np.uint8)
     for organ, centre, radii in ABDOMEN:

@@ -15,6 +15,7 @@ from flare.challenge.reading import (
     scoring_rules,
 )
 from flare.challenge.rules import Challenge
+from tests.builders import ROOT
 
 TEXT = """
 name = "Thorax"
@@ -80,6 +81,7 @@ def test_what_changes_no_score_changes_no_rule(read, old, new):
     [
         ("1.5", "2.5", "tolerance_mm of trachea 2.5 instead of 1.5"),
         ("label = 7", "label = 8", "label of lung 8 instead of 7"),
+        ("label = 7", "label = [7, 8]", "label of lung 7, 8 instead of 7"),
         ("= 3", "= 3\nin_mean = false", "in_mean of lung false instead of true"),
         ("[[ranking]]", "[absent_organs]\nin_both = 0\n[[ranking]]",
          "absent_organs.in_both 0 instead of 1"),
@@ -138,9 +140,10 @@ def test_measuring_reads_the_memory_rule_labels_and_answers(read):
 # --- Made again of what results remember ------------------------------------------
 
 FLARE21 = flare.read_challenge("flare21")
+RECIST = ROOT / "examples" / "challenges" / "recist.toml"
 
 
-@pytest.mark.parametrize("name", challenge_names())
+@pytest.mark.parametrize("name", [*challenge_names(), str(RECIST)])
 def test_all_that_scoring_reads_comes_back(name):
     challenge = flare.read_challenge(name)
     organs = [organ.name for organ in challenge.organs]
@@ -159,6 +162,7 @@ def test_all_that_scoring_reads_comes_back(name):
     [
         pytest.param({"label of liver": "one"}, r"\S", id="a word for a label"),
         pytest.param({"label of liver": 300}, r"\S", id="a label beyond a byte"),
+        pytest.param({"label of liver": "1, x"}, r"label\[2\]", id="in a region"),
         pytest.param({"unknown_labels.prediction": "keep"}, r"\S", id="unknown"),
         pytest.param({"grid.compare": None}, r"\S", id="none"),
         pytest.param({"z_range.organs": "heart"}, r"\S", id="no such organ"),

@@ -120,7 +120,7 @@ def values_of(text):
 def test_every_value_is_that_of_the_teams_own_script(tmp_path, name):
     results = flare.evaluate(*write_pairs(tmp_path, name), challenge=name)
 
-    labels = read_challenge(name).labels_by_name
+    labels = {organ.name: organ.label for organ in read_challenge(name).organs}
     found = {}
     for case in results.cases:
         organs = sorted(case.organs, key=lambda organ: labels[organ.organ])
@@ -205,7 +205,7 @@ def test_a_file_replaces_values_and_lists_and_adds_to_what_is_reported(read):
     )
 
     assert (mine.key, mine.name) == ("mine", "Mine")
-    assert mine.labels_by_name == {"bladder": 9}
+    assert mine.labels_text == "0 background, 9 bladder"
     assert (mine.grid.tolerance_mm, mine.grid.compare) == (2, base.grid.compare)
     assert mine.smallest_dsc_for_nsd == 0.2
     assert mine.reported[:-1] == base.reported

@@ -18,7 +18,7 @@ from flare.challenge.reading import (
     read_challenge,
 )
 from flare.challenge.rules import AbsentOrgans, Organ, RankedMetric
-from flare.evaluation.metrics.comparison import compare_labels
+from flare.evaluation.metrics.comparison import compare_organ
 from flare.results.efficiency_csv import ranked_by_others
 from tests.builders import ORGANS, ROOT, error_of, run_program, write_file
 from tests.builders.maps import map_pair
@@ -132,6 +132,12 @@ def test_the_smallest_file_gets_the_rules_of_flare21(read):
         ("label = 7", "label = 0", "organs[1].label is 0, expected at least 1 and"),
         ("label = 7", "label = 256", "organs[1].label is 256, expected at least 1"),
         ("label = 7", "label = 200", "organs[2].label is 200, expected another value"),
+        ("label = 7", "label = [7, 300]", "organs[1].label[2] is 300, expected at"),
+        ("label = 7", "label = [7, 7]", "organs[1].label is [7, 7], expected each"),
+        ("label = 7", "label = []", "organs[1].label is [], expected each label once"),
+        ("label = 7\n", "", "organs[1].label is None, expected a label, a list"),
+        ("label = 7", 'label = 7\nlabels = "each"', "organs[1].label is 7, expected a"),
+        ("label = 7", 'labels = "one"', "organs[1].labels is 'one', expected each"),
         ('"lung"', '"heart"', "organs[2].name is 'heart', expected another value than"),
         ('"lung"', '"Left lung"', "organs[1].name is 'Left lung', expected lower-case"),
         ('"lung"', '"mean"', "organs[1].name is 'mean', expected another name than"),
@@ -442,9 +448,8 @@ def test_a_metric_has_its_best_value_for_equal_masks(metric):
     labels[1:3, 1:4, 2:5] = 1
 
     def value(prediction):
-        found = compare_labels(
-            map_pair(labels, prediction, (2, 1, 1)), {1: 1.0}, has_distances=True
-        )[1]
+        pair = map_pair(labels, prediction, (2, 1, 1)).cut((1,))
+        found = compare_organ(pair, 1.0, has_distances=True)
         if not metric.function:
             return getattr(found, metric.name)
         module, _, name = metric.function.partition(":")

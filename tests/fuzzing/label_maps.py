@@ -168,7 +168,7 @@ def check(path: Path) -> str:
         places = np.nonzero(found.labels == label)
         if places[0].size:
             box = tuple(slice(axis.min(), axis.max() + 1) for axis in places)
-            assert found.box(label) == box
+            assert found.box((label,)) == box
     return "read"
 
 

@@ -28,6 +28,7 @@ from flare.evaluation.labelmaps.reading import (
     opened,
     read_labels,
 )
+from flare.evaluation.metrics.arrays import mask_of
 from flare.evaluation.metrics.pairs import map_of
 from flare.evaluation.scoring.case import score_maps
 from flare.evaluation.scoring.reading import (
@@ -144,8 +145,19 @@ def read_whole(file: LabelMapFile) -> tuple[LabelMap, str]:
 
 def judge_of(sample: Sample, prediction: LabelMap, challenge: Challenge) -> Judge:
     """Prepare to judge a prediction that was read with all of its labels."""
-    is_counted = np.array([organ.in_mean for organ in challenge.organs])
-    return Judge(sample, prediction, count_voxels(prediction), is_counted)
+    present = sample.labels[sample.sizes > 0].tolist()
+    members, is_counted = [], []
+    for organ in challenge.organs:
+        for labels in organ.structures(present):
+            members.append(mask_of(np.arange(256, dtype=np.uint8), labels))
+            is_counted.append(organ.in_mean)
+    return Judge(
+        sample=sample,
+        prediction=prediction,
+        sizes=count_voxels(prediction),
+        members=np.array(members, dtype=float),
+        is_counted=np.array(is_counted),
+    )
 
 
 def misplacement_of(grid: Grid, reference_grid: Grid, challenge: Challenge) -> str:
@@ -228,7 +240,7 @@ def diagnose_case(
 ) -> Finding:
     """Look at one case; `shared` is the cause that most of the other cases have."""
     reference = read_reference(pair.reference, challenge)
-    sample = sample_of(reference, [organ.label for organ in challenge.organs])
+    sample = sample_of(reference, challenge.labels)
     prediction, numbers = None, ""
     with suppress(FileError):
         prediction, numbers = read_whole(pair.prediction)
@@ -285,10 +297,10 @@ def _score_as_submitted(
 
 
 def _with_organs_alone(prediction: LabelMap, challenge: Challenge) -> LabelMap:
-    organs = [organ.label for organ in challenge.organs]
-    strange = [label for label in prediction.present if label not in organs]
+    labels = challenge.labels
+    strange = [label for label in prediction.present if label not in labels]
     unknown = sorted([*prediction.unknown, *strange][:UNKNOWN_LABELS_LIMIT])
-    return replace(prediction, allowed=tuple(organs), unknown=tuple(unknown))
+    return replace(prediction, allowed=labels, unknown=tuple(unknown))
 
 
 def _explaining_repair(
@@ -334,9 +346,8 @@ def with_repair(
     overlap gains little: an organ that has grown is nearer to a place beside its own.
     """
     labels = best.repair.apply(prediction, reference.grid.shape)
-    organs = [organ.label for organ in challenge.organs]
     repaired = LabelMap(
-        grid=reference.grid, voxels=map_of(labels), allowed=tuple(organs)
+        grid=reference.grid, voxels=map_of(labels), allowed=challenge.labels
     )
     after = score_maps(finding.pair, reference, repaired, challenge)
     if after.is_empty and prediction.present:
@@ -358,7 +369,7 @@ def without_strange_labels(
     if challenge.unknown_labels.prediction is UnknownLabels.IGNORE:
         return repair
     table = dict(repair.cause.labels)
-    known_labels = {0, *judge.sample.organs.tolist(), *table}
+    known_labels = {0, *challenge.labels, *table}
     for label in np.flatnonzero(judge.sizes).tolist():
         if label not in known_labels:
             table[label] = 0
@@ -371,10 +382,13 @@ def _worst_organ(judge: Judge, challenge: Challenge) -> str:
         return ""
     overlaps = judge.sample.overlaps(judge.prediction.labels, Repair().matrix)
     texts: list[tuple[float, str]] = []
-    for row, organ in enumerate(challenge.organs):
-        expected, predicted = judge.sample.sizes[row], judge.sizes[organ.label]
+    for organ in challenge.organs:
+        labels = [*organ.region]
+        rows = np.isin(judge.sample.labels, labels)
+        expected = float(judge.sample.sizes[rows].sum())
+        predicted = float(judge.sizes[labels].sum())
         if expected + predicted:
-            shared = overlaps[row, organ.label]
+            shared = float(overlaps[rows][:, labels].sum())
             dsc = min(1.0, 2 * shared / (expected + predicted))
             problem = _organ_problem(expected, predicted, shared)
             texts.append((dsc, f"{organ.name}: DSC {dsc:.2f}, {problem}"))

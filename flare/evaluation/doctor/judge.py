@@ -51,30 +51,30 @@ COST = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Voxels of each organ of a reference, by which repairs are judged quickly."""
+    """Voxels of each label of a reference, by which repairs are judged quickly."""
 
     grid: Grid
-    organs: Integers
-    """Their labels, of shape (organs,)."""
+    labels: Integers
+    """The labels, of shape (labels,)."""
     sizes: Floats
-    """The number of voxels of each organ."""
+    """The number of voxels of each label."""
     centres: Floats
-    """The centre of each organ along z, y, x, of shape (organs, 3)."""
+    """The centre of each label along z, y, x, of shape (labels, 3)."""
     points: Integers
-    """The voxels of one organ after the other that are looked at, of shape (3, n)."""
+    """The voxels of one label after the other that are looked at, of shape (3, n)."""
     counts: Integers
-    """The number of these of each organ."""
+    """The number of these of each label."""
 
     def thinned(self, number: int) -> Sample:
-        """The same organs with fewer voxels of each."""
+        """The same labels with fewer voxels of each."""
         ends = np.cumsum(self.counts)[:-1]
-        organs = np.split(self.points, ends, axis=1)
-        parts = [points[:, :: max(1, points.shape[1] // number)] for points in organs]
+        labels = np.split(self.points, ends, axis=1)
+        parts = [points[:, :: max(1, points.shape[1] // number)] for points in labels]
         counts = np.array([part.shape[1] for part in parts])
         return replace(self, points=np.concatenate(parts, axis=1), counts=counts)
 
     def overlaps(self, labels: Labels, matrix: Floats) -> Floats:
-        """Voxels that organs share with labels, estimated; of shape (organs, 256)."""
+        """Voxels shared with labels of a map, estimated; of shape (labels, 256)."""
         positions = matrix[:, :3].astype(np.float32) @ self.points
         rounding = 0.5 + 1e-4  # in float32, half a voxel may be a little less
         positions += (matrix[:, 3:] + rounding).astype(np.float32)
@@ -91,24 +91,24 @@ class Sample:
 
 
 def sample_of(
-    label_map: LabelMap, organs: Sequence[int], points: int = POINTS
+    label_map: LabelMap, labels: Sequence[int], points: int = POINTS
 ) -> Sample:
-    """Look at some voxels of each organ, spread over all of it.
+    """Look at some voxels of each label, spread over all of it.
 
     A slice stays in the CPU's cache; all at once, most of the time would go into
     memory.
     """
-    sizes = count_voxels(label_map)[list(organs)]
+    sizes = count_voxels(label_map)[list(labels)]
     width = label_map.grid.shape[2]
     sums = np.zeros((len(sizes), 3))
     counts = np.zeros(len(sizes), dtype=int)
     parts = [np.empty((3, 0), dtype=np.int16)]
-    for row, organ in enumerate(organs):
+    for row, label in enumerate(labels):
         step = max(1, int(sizes[row]) // points)
-        slices, rows, _ = label_map.box(organ)
+        slices, rows, _ = label_map.box((label,))
         passed = 0
-        for z, labels in enumerate(label_map.labels[slices, rows], slices.start):
-            places = np.flatnonzero(labels == organ) + rows.start * width
+        for z, plane in enumerate(label_map.labels[slices, rows], slices.start):
+            places = np.flatnonzero(plane == label) + rows.start * width
             sum_y = (places // width).sum()
             sums[row] += z * len(places), sum_y, places.sum() - sum_y * width
             y, x = np.divmod(places[-passed % step :: step], width)
@@ -117,7 +117,7 @@ def sample_of(
             passed += len(places)
     return Sample(
         grid=label_map.grid,
-        organs=np.array(organs, dtype=int),
+        labels=np.array(labels, dtype=int),
         sizes=sizes,
         centres=sums / np.maximum(sizes, 1)[:, np.newaxis],
         points=np.concatenate(parts, axis=1),
@@ -129,7 +129,7 @@ def count_voxels(label_map: LabelMap) -> Floats:
     """The number of voxels of each label, of shape (256,)."""
     sizes = np.zeros(256)
     for label in label_map.present:
-        z, y, _ = label_map.box(label)
+        z, y, _ = label_map.box((label,))
         for rows in label_map.labels[z, y]:
             sizes[label] += np.count_nonzero(rows == label)
     return sizes
@@ -159,8 +159,10 @@ class Judge:
     prediction: LabelMap
     sizes: Floats
     """The number of voxels of each label of the prediction, of shape (256,)."""
+    members: Floats
+    """1 where a part that is scored has a label, else 0; of shape (parts, 256)."""
     is_counted: npt.NDArray[np.bool_]
-    """Whether each organ counts in the mean."""
+    """Whether each part counts in the mean."""
 
     def judged(self, repair: Repair) -> Judged:
         """The DSC of a repair, or of it with other labels if that is worth more."""
@@ -197,9 +199,9 @@ class Judge:
             overlaps[:, old] = sizes[old] = 0
             np.add.at(overlaps.T, new, moved.T)
             np.add.at(sizes, new, moved_sizes)
-        organs = self.sample.organs
-        shared = overlaps[np.arange(len(organs)), organs]
-        sums = self.sample.sizes + sizes[organs]
+        in_sample = self.members[:, self.sample.labels]
+        shared = (in_sample @ overlaps * self.members).sum(axis=1)
+        sums = in_sample @ self.sample.sizes + self.members @ sizes
         dsc = np.minimum(2 * shared / np.maximum(sums, 1), 1)
         counted_dsc = dsc[(sums > 0) & self.is_counted]
         return float(counted_dsc.mean()) if len(counted_dsc) else 1.0
@@ -213,7 +215,7 @@ class Judge:
         labels = np.flatnonzero(sizes)
         sums = self.sample.sizes[:, np.newaxis] + sizes[labels]
         dsc = 2 * overlaps[:, labels] / np.maximum(sums, 1)
-        organs = self.sample.organs.tolist()
+        organs = self.sample.labels.tolist()
         organ_by_label: dict[int, int] = {}
         rows, columns = linear_sum_assignment(dsc, maximize=True)
         for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
@@ -232,7 +234,7 @@ class Judge:
         A label that was displaced closes the circle: if it were dropped, organs that
         are wrong would vanish, and the score could rise above that of the truth.
         """
-        organs = self.sample.organs.tolist()
+        organs = self.sample.labels.tolist()
         for label in np.flatnonzero(sizes).tolist():
             is_displaced = label in organ_by_label.values()
             if label in organ_by_label or (label in organs and not is_displaced):
@@ -297,11 +299,11 @@ class Judge:
         Organs that lie elsewhere by a vector each are an honest mistake.
         """
         submitted = sample_of(self.prediction, self.prediction.present, 1)
-        labels = repair.label_table[submitted.organs]
+        labels = repair.label_table[submitted.labels]
         sizes, sums = np.zeros(256), np.zeros((256, 3))
         np.add.at(sizes, labels, submitted.sizes)
         np.add.at(sums, labels, submitted.centres * submitted.sizes[:, np.newaxis])
-        sizes, sums = sizes[self.sample.organs], sums[self.sample.organs]
+        sizes, sums = sizes[self.sample.labels], sums[self.sample.labels]
         centres = sums / np.maximum(sizes, 1)[:, np.newaxis]
         linear, offset = repair.matrix[:, :3], repair.matrix[:, 3]
         places = np.linalg.solve(linear, (centres - offset).T).T

@@ -208,15 +208,18 @@ def _shift_text(cause: Cause, grid: Grid) -> str:
 
 def _labels_text(cause: Cause, challenge: Challenge) -> str:
     """The meaning of each label, and of which edition the numbers are, if of one."""
-    names = {organ.label: organ.name.replace("_", " ") for organ in challenge.organs}
+    names = {label: f"label {label}" for label in challenge.labels}
+    for organ in challenge.organs:
+        if len(organ.region) == 1:
+            names[organ.region[0]] = organ.name.replace("_", " ")
     meanings = dict(cause.labels)
     phrases = []
-    for label, organ in meanings.items():
-        is_swapped = meanings.get(organ) == label
+    for label, meaning in meanings.items():
+        is_swapped = meanings.get(meaning) == label
         if not is_swapped:
-            phrases.append(f"{label} is {names.get(organ, 'no organ')}")
-        elif label < organ:
-            phrases.append(f"{names[label]} and {names[organ]} are swapped")
+            phrases.append(f"{label} is {names.get(meaning, 'no organ')}")
+        elif label < meaning:
+            phrases.append(f"{names[label]} and {names[meaning]} are swapped")
     edition = _edition(meanings, challenge)
     return listing(phrases) + (f" (as in {edition})" if edition else "")
 
@@ -224,14 +227,14 @@ def _labels_text(cause: Cause, challenge: Challenge) -> str:
 def _edition(organ_by_label: dict[int, int], challenge: Challenge) -> str:
     """The name of the edition with these numbers; empty if there is none."""
     renamed = {label: organ for label, organ in organ_by_label.items() if organ}
-    labels = challenge.labels_by_name
+    regions = {organ.name: organ.region for organ in challenge.organs}
     for key in challenge_names():
         edition = read_challenge(key)
-        changed = {}
+        changed: dict[int, int] = {}
         for organ in edition.organs:
-            label = labels.get(organ.name, organ.label)
-            if organ.name in labels and label != organ.label:
-                changed[organ.label] = label
+            region = regions.get(organ.name, organ.region)
+            if region != organ.region:
+                changed |= zip(organ.region, region, strict=False)
         if renamed and renamed.items() <= changed.items():
             return edition.name
     return ""

@@ -8,10 +8,10 @@ everything else in this program is (z, y, x).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,8 +31,8 @@ from flare.evaluation.errors import (
     FractionError,
 )
 from flare.evaluation.labelmaps.grid import Grid, Header, is_link_text, kind_of, named
-from flare.evaluation.metrics.arrays import EMPTY, Box, Bytes, Labels
-from flare.evaluation.metrics.pairs import box_around, empty_map
+from flare.evaluation.metrics.arrays import Box, Bytes, Labels
+from flare.evaluation.metrics.pairs import empty_map
 from flare.evaluation.metrics.tally import VoxelMap
 
 SNIFFED_BYTES = 512
@@ -67,9 +67,9 @@ class LabelMap:
         labels.flags.writeable = False
         return labels
 
-    def box(self, label: int) -> Box:
-        """The smallest box around a label, along z, y, x."""
-        return self.voxels.box(label)
+    def box(self, labels: Collection[int]) -> Box:
+        """The smallest box around some labels, along z, y, x."""
+        return self.voxels.box(labels)
 
     @property
     def present(self) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ class LabelMap:
     @property
     def whole_box(self) -> Box:
         """The smallest box around all known labels, along z, y, x."""
-        return reduce(box_around, map(self.box, self.present), EMPTY)
+        return self.box(self.present)
 
 
 def read_labels(

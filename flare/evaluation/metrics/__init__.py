@@ -2,7 +2,7 @@ r"""DSC, NSD and distances of surfaces, exact and fast, on numpy arrays alone.
 
 A metric is a function here, and a record in ``METRICS`` of
 ``flare/challenge/metrics.py`` that names the function. Only DSC and NSD have none
-there: `compare_label` computes them for every organ, whatever the challenge asks for.
+there: `compare_organ` computes them for every organ, whatever the challenge asks for.
 Each file is about one noun of the method. To be read in this order:
 
 - ``plain.py``: which corners of the voxel grid lie on a surface, with a drawing; the
@@ -10,7 +10,7 @@ Each file is about one noun of the method. To be read in this order:
   definition, in NumPy, and counts where no kernel was compiled;
 - ``kernel.c``: the same on bits; ``kernel.py`` finds it, and ``packed.py`` calls it: a
   label map is packed into runs while its file is read, and never held otherwise;
-- ``tally.py``: a label map, one label in two, and what either way counts of it;
+- ``tally.py``: a label map, an organ in two, and what either way counts of it;
   ``tolerance.py``: the ball around a corner in which a surfel counts as near;
 - ``pairs.py``: the two label maps of a case, and the choice of the way that counts;
 - ``dice.py``: the DSC; ``surfels.py``: the area of a surfel; ``surface_dice.py``: the

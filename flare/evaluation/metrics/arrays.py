@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,12 +20,23 @@ Box = tuple[slice, slice, slice]
 """A part of the grid, along z, y, x."""
 
 EMPTY: Box = (slice(0, 0), slice(0, 0), slice(0, 0))
-"""The box of a label that is nowhere."""
+"""The box of an organ that is nowhere."""
+
+WHOLE = slice(None)
+"""All slices of a map."""
 
 Bytes = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+
+def mask_of(voxels: Labels, labels: Iterable[int]) -> Mask:
+    """The voxels that have one of some labels, in an array of any shape."""
+    mask = np.zeros(voxels.shape, dtype=np.bool_)
+    for label in labels:
+        mask |= voxels == label
+    return mask
 
 
 def ends_of(box: Box) -> Counts:

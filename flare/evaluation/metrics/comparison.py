@@ -1,4 +1,4 @@
-"""Compares labels of two label maps: an `Agreement` for each, for all metrics.
+"""Compares organs of two label maps: an `Agreement` of each, for all metrics.
 
 This is where scoring enters the folder, and where what was counted and measured leaves
 it. DSC and NSD are always computed; distances only if a metric needs them.
@@ -6,11 +6,9 @@ it. DSC and NSD are always computed; distances only if a metric needs them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flare.evaluation.metrics.pairs import MapPair
 from flare.evaluation.metrics.surface_dice import surface_dice
 from flare.evaluation.metrics.tally import LabelPair
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """How well one label of a prediction agrees with the reference."""
+    """How well an organ of a prediction agrees with the reference."""
 
     reference_voxels: int
     prediction_voxels: int
@@ -28,41 +26,22 @@ class Agreement:
     nsd: float
     distances: Sides | None = None
     """The distances of both surfaces, if they were asked for and both maps have the
-    label."""
+    organ."""
 
 
-def compare_labels(
-    pair: MapPair,
-    tolerances: Mapping[int, float],
-    *,
-    slices: Mapping[int, slice] | None = None,
-    smallest_dsc: float = 0.0,
-    has_distances: bool = False,
-) -> dict[int, Agreement]:
-    """Compare several labels of two label maps, each as a mask of its own.
-
-    Tolerances are in mm, by the labels to compare, 1 to 255; labels of `slices` are
-    compared in these alone. DSC and NSD are those of `flare.dice` and
-    `flare.normalized_surface_dice` for the label's two masks, cut to its slices. But
-    where the DSC is below `smallest_dsc`, NSD is 0. Distances of surfaces, with
-    `has_distances`, are computed whatever the DSC is.
-    """
-    return {
-        cut.label: compare_label(
-            cut, tolerances[cut.label], smallest_dsc, has_distances=has_distances
-        )
-        for cut in pair.cut(tolerances, slices or {})
-    }
-
-
-def compare_label(
+def compare_organ(
     pair: LabelPair,
     tolerance: float,
     smallest_dsc: float = 0.0,
     *,
     has_distances: bool = False,
 ) -> Agreement:
-    """Compare one label, as `compare_labels` does several."""
+    """Compare an organ of two label maps as a mask of its own; the tolerance is in mm.
+
+    DSC and NSD are those of `flare.dice` and `flare.normalized_surface_dice` for its
+    two masks. But where the DSC is below `smallest_dsc`, NSD is 0. Distances of
+    surfaces, with `has_distances`, are computed whatever the DSC is.
+    """
     counts, distances = pair.tally(tolerance), None
     voxels = counts.voxels
     if has_distances and voxels.reference and voxels.prediction:

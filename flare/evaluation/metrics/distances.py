@@ -1,4 +1,4 @@
-"""Distances from each surfel of one mask of a label to the nearest of the other.
+"""Distances from each surfel of one mask of an organ to the nearest of the other.
 
 Most surfels of an organ lie where the other mask has one, or a few voxels away: they
 are counted by distance, see `flare.evaluation.metrics.ring`. What remains are parts
@@ -29,7 +29,7 @@ TREE = 2**20
 
 
 def sides_of(pair: LabelPair) -> Sides:
-    """The distances of both surfaces of a label, neither of which is empty."""
+    """The distances of both surfaces of an organ, neither of which is empty."""
     first, second = pair.near(room=FEW)
     return _side(pair, 0, first, second), _side(pair, 1, second, first)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flare.evaluation.metrics.arrays import Spacing
-from flare.evaluation.metrics.comparison import Agreement, compare_label
+from flare.evaluation.metrics.comparison import Agreement, compare_organ
 from flare.evaluation.metrics.pairs import Array, pair_of_masks
 from flare.evaluation.metrics.sides import FARTHEST
 
@@ -107,7 +107,7 @@ def _distance(
     """A distance of two masks; of an empty and a filled one, the grid's diagonal."""
     pair = pair_of_masks(reference, prediction, spacing)
     # The tolerance is for the NSD, which nobody reads here: no distance depends on it.
-    agreement = compare_label(pair, tolerance=1.0, has_distances=True)
+    agreement = compare_organ(pair, tolerance=1.0, has_distances=True)
     value = metric(agreement)
     if value is not None:
         return value

@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 189723435, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 244404073, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -199,10 +199,10 @@ static int64_t count_bits(Word bits)
     return (int64_t)(bits * 0x0101010101010101u >> 56);
 }
 
-/* Set the bits of a label in one row of a map, from the box's first x on. Returns how many
- * voxels these are, or -1 if the map is broken. */
-static int64_t unpack_bits(Map map, int64_t row, int64_t width, uint8_t label, const Box *box,
-                           Word *bits)
+/* Set the bits of an organ's labels in one row of a map, from the box's first x on. Returns
+ * how many voxels these are, or -1 if the map is broken. */
+static int64_t unpack_bits(Map map, int64_t row, int64_t width, const uint8_t is_organ[CODES],
+                           const Box *box, Word *bits)
 {
     int64_t voxels_set = 0;
     const int64_t count = items_of_row(map, row, width);
@@ -212,14 +212,14 @@ static int64_t unpack_bits(Map map, int64_t row, int64_t width, uint8_t label, c
     if (count == items_of_voxels(width)) {
         const uint8_t *voxels = (const uint8_t *)items;
         for (int64_t x = first; x < end; x++) {
-            const int has_label = voxels[x] == label;
-            bits[(x - first) / BITS] |= (Word)has_label << ((x - first) % BITS);
-            voxels_set += has_label;
+            const int is_set = is_organ[voxels[x]];
+            bits[(x - first) / BITS] |= (Word)is_set << ((x - first) % BITS);
+            voxels_set += is_set;
         }
         return voxels_set;
     }
     for (int64_t i = 0; i < count && start_of(items[i]) < end; i++) {
-        if (items[i] >> X_BITS != label) continue;
+        if (!is_organ[items[i] >> X_BITS]) continue;
         int64_t from = start_of(items[i]), to = end_of(items, i, count, width);
         if (from < first) from = first;
         if (to > end) to = end;
@@ -516,8 +516,8 @@ API int64_t words_needed(const Box *box, int64_t reach)
 
 /* The bits of some planes, and the numbers of voxels in those that are counted. Returns 0,
  * or -1 if a map is broken. */
-static int fill_window(Window *window, const Map maps[2], uint8_t label, int64_t height,
-                       int64_t width, const Box *box, int64_t first,
+static int fill_window(Window *window, const Map maps[2], const uint8_t is_organ[CODES],
+                       int64_t height, int64_t width, const Box *box, int64_t first,
                        int64_t counted_from, int64_t counted_to, int64_t voxels[3])
 {
     const int64_t words = window->words, rows = window->rows + 1; /* of voxels */
@@ -533,7 +533,7 @@ static int fill_window(Window *window, const Map maps[2], uint8_t label, int64_t
             Word *bits[2] = {window->voxels[0] + at * words, window->voxels[1] + at * words};
             const int is_counted = z >= counted_from && z < counted_to;
             for (int side = 0; side < 2; side++) {
-                const int64_t count = unpack_bits(maps[side], z * height + y, width, label, box, bits[side]);
+                const int64_t count = unpack_bits(maps[side], z * height + y, width, is_organ, box, bits[side]);
                 if (count < 0) return -1;
                 window->has_voxels[at] |= (uint8_t)((count > 0) << side);
                 if (is_counted) voxels[side] += count;
@@ -557,16 +557,16 @@ static int fill_window(Window *window, const Map maps[2], uint8_t label, int64_t
     return 0;
 }
 
-/* Count a label of two maps of one size, in a box.
+/* Count an organ of two maps of one size, in a box.
  *
- * voxels: of the first, of the second, of both. counts: by code, of the surfels of both
- * maps together: all, and those with none of the other map within the ball, whose rows are
- * sorted, the widest first. lists: two, or NULL; search: or NULL, see list_row. Returns 0,
- * or -1 if `memory` is less than words_needed() says, the arguments make no sense, or a map
- * is broken. */
+ * is_organ: 1 for each of its labels, else 0. voxels: of the first, of the second, of both.
+ * counts: by code, of the surfels of both maps together: all, and those with none of the
+ * other map within the ball, whose rows are sorted, the widest first. lists: two, or NULL;
+ * search: or NULL, see list_row. Returns 0, or -1 if `memory` is less than words_needed()
+ * says, the arguments make no sense, or a map is broken. */
 API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t width,
-                       uint8_t label, const Box *box, const BallRow *ball, int64_t ball_size,
-                       Word *memory, int64_t memory_words, int64_t voxels[3],
+                       const uint8_t is_organ[CODES], const Box *box, const BallRow *ball,
+                       int64_t ball_size, Word *memory, int64_t memory_words, int64_t voxels[3],
                        int64_t counts[2][CODES], List *lists, Search *search)
 {
     const Map maps[2] = {first_map, second_map};
@@ -610,7 +610,7 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
         const int64_t from = start > reach ? start - reach : 0;
         const int64_t to = end + reach < depth ? end + reach : depth;
         window.planes = to - from;
-        if (fill_window(&window, maps, label, height, width, box, box->from[0] + from,
+        if (fill_window(&window, maps, is_organ, height, width, box, box->from[0] + from,
                         box->from[0] + start, box->from[0] + end, voxels)) return -1;
         for (int side = 0; side < 2; side++) {
             find_beyond(&window, start - from, end - from, ball, ball_size, side);

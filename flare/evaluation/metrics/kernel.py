@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, Structure, c_int64, c_uint8, c_void_p
+from ctypes import POINTER, Structure, c_int64, c_void_p
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 189723435
+VERSION = 244404073
 """Of the kernel that this file can call, as in ``kernel.c``."""
 
 PLAIN = "FLARE_PLAIN"
@@ -70,8 +70,8 @@ def _library() -> ctypes.CDLL | str:
     library.words_needed.argtypes = (array, size)
     library.words_needed.restype = c_int64
     library.compare_labels.argtypes = [
-        *(KernelMap, KernelMap, size, size, c_uint8),  # height, width, label
-        *(array, array, size, array, size),  # box, ball, memory
+        *(KernelMap, KernelMap, size, size),  # height, width
+        *(array, array, array, size, array, size),  # labels, box, ball, memory
         *(array, array, POINTER(KernelList), POINTER(KernelSearch)),  # results
     ]
     return library

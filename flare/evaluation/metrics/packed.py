@@ -1,4 +1,4 @@
-"""Label maps packed into runs, and their labels counted by compiled code.
+"""Label maps packed into runs, and their organs counted by compiled code.
 
 ``kernel.c`` beside this file says what a packed label map is.
 """
@@ -106,7 +106,7 @@ class PackedMap(VoxelMap):
 
 @dataclass(frozen=True, slots=True)
 class PackedPair(LabelPair):
-    """One label in two packed label maps, counted by the kernel."""
+    """An organ in two packed label maps, counted by the kernel."""
 
     maps: tuple[PackedMap, PackedMap]
 
@@ -139,7 +139,7 @@ class PackedPair(LabelPair):
     def _compare(
         self, ball: Ball, room: int = 0, search: KernelSearch | None = None
     ) -> tuple[Tally, list[Surfels]]:
-        """Count the label, and list at most `room` surfels of each map.
+        """Count the organ, and list at most `room` surfels of each map.
 
         With a search, its counts grow, and only those that are far are listed.
         """
@@ -148,6 +148,8 @@ class PackedPair(LabelPair):
         ends = ends_of(self.box)
         reach = int(ball[:, 0].max(initial=0))
         memory = np.empty(library.words_needed(address(ends), reach), dtype=np.uint64)
+        is_organ = np.zeros(256, dtype=np.uint8)
+        is_organ[[*self.labels]] = 1
         voxels: Counts = np.zeros(3, dtype=np.int64)
         counts: Counts = np.zeros((2, 256), dtype=np.int64)
         surfels = np.empty((2, room), dtype=_SURFEL)
@@ -157,7 +159,7 @@ class PackedPair(LabelPair):
             self.maps[1].as_parameter(),
             height,
             width,
-            self.label,
+            address(is_organ),
             address(ends),
             address(ball),
             len(ball),
@@ -168,7 +170,7 @@ class PackedPair(LabelPair):
             lists if room or search else None,
             search,
         ):
-            raise ValueError(f"label {self.label} cannot be compared")
+            raise ValueError(f"labels {self.labels} cannot be compared")
         reference, prediction, shared = voxels.tolist()
         # Slices end where the room does, however many surfels there are.
         parts = [part[: side.size] for part, side in zip(surfels, lists, strict=True)]

@@ -1,14 +1,14 @@
-"""The pairs that metrics compare: two label maps of a case, and one label in both.
+"""The pairs that metrics compare: two label maps of a case, and an organ in both.
 
 A `MapPair` is made once for a case, or for two masks of a Python user. A `LabelPair` is
-cut out of it for each label, and is all that a metric gets. Here alone it is decided
+cut out of it for each organ, and is all that a metric gets. Here alone it is decided
 whether the kernel counts, or NumPy.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from flare.evaluation.metrics.arrays import (
     EMPTY,
+    WHOLE,
     Box,
     Labels,
     Mask,
@@ -61,21 +62,17 @@ class MapPair(NamedTuple):
     spacing: Spacing
     """Voxel size in mm along z, y, x: the order of the array axes."""
 
-    def cut(
-        self, labels: Iterable[int], slices: Mapping[int, slice]
-    ) -> Iterator[LabelPair]:
-        """A pair for each label: both maps whole, or the label's `slices` of them."""
+    def cut(self, labels: Collection[int], slices: slice = WHOLE) -> LabelPair:
+        """The organ with some labels, 1 to 255, in both maps or in `slices` of them."""
         reference, prediction, spacing = self
         check_shapes(reference, prediction)
-        for label in labels:
-            z, y, x = box_around(reference.box(label), prediction.box(label))
-            start, stop, _ = slices.get(label, slice(None)).indices(reference.shape[0])
-            z = slice(max(z.start, start), min(z.stop, stop))
-            box = (z, y, x) if z.start < z.stop else EMPTY
-            if isinstance(reference, PackedMap) and isinstance(prediction, PackedMap):
-                yield PackedPair((reference, prediction), label, spacing, box)
-            else:
-                yield PlainPair((reference, prediction), label, spacing, box)
+        z, y, x = box_around(reference.box(labels), prediction.box(labels))
+        start, stop, _ = slices.indices(reference.shape[0])
+        z = slice(max(z.start, start), min(z.stop, stop))
+        box = (z, y, x) if z.start < z.stop else EMPTY
+        if isinstance(reference, PackedMap) and isinstance(prediction, PackedMap):
+            return PackedPair((reference, prediction), (*labels,), spacing, box)
+        return PlainPair((reference, prediction), (*labels,), spacing, box)
 
 
 def box_around(first: Box, second: Box) -> Box:
@@ -92,7 +89,7 @@ def pair_of_masks(reference: Array, prediction: Array, spacing: Spacing) -> Labe
         map_of(np.ascontiguousarray(mask).view(np.uint8))
         for mask in check_masks(reference, prediction)
     )
-    return next(MapPair(first, second, three_lengths(spacing)).cut((1,), {}))
+    return MapPair(first, second, three_lengths(spacing)).cut((1,))
 
 
 # --- Checks -----------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""The voxels and surfels of a label, counted in NumPy: the definition, in plain steps.
+"""The voxels and surfels of an organ, counted in NumPy: the definition, in plain steps.
 
 It is what ``kernel.c`` is compared with, and is used where that has not been compiled.
-All arrays are of the whole box around a label.
+All arrays are of the whole box around an organ.
 
 A surfel, an element of a surface, sits on a corner of the voxel grid, in the middle of
 eight voxels. The code of a corner tells which of the eight belong to the organ. If all
@@ -82,7 +82,7 @@ class PlainMap(VoxelMap):
 
 @dataclass(frozen=True, slots=True)
 class PlainPair(LabelPair):
-    """One label in two label maps, counted from arrays."""
+    """An organ in two label maps, counted from arrays."""
 
     def tally(self, tolerance: float) -> Tally:
         """Count its voxels and surfels."""

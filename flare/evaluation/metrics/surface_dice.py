@@ -11,7 +11,7 @@ from flare.evaluation.metrics.tally import Tally
 
 
 def surface_dice(counts: Tally, spacing: Spacing) -> float:
-    """The NSD of what was counted of a label.
+    """The NSD of what was counted of an organ.
 
     Surfels of one code have one area, so a sum over codes is that over all surfels.
     """

@@ -1,4 +1,4 @@
-"""A label map, one label in two of them, and what is counted of it.
+"""A label map, an organ in two of them, and what is counted of it.
 
 ``kernel.c`` counts, or `flare.evaluation.metrics.plain` where that is not compiled.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from flare.evaluation.metrics.arrays import (
     Spacing,
     box_of,
     extent_of,
+    mask_of,
 )
 from flare.evaluation.metrics.tolerance import Ball, ball_rows
 
@@ -63,7 +65,7 @@ class Near(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What is counted of a label."""
+    """What is counted of an organ."""
 
     voxels: Voxels
     surfels: Counts
@@ -72,13 +74,17 @@ class Tally(NamedTuple):
     """Of those that have none of the other mask within the tolerance."""
 
 
+NOWHERE = 2**62
+"""Where the box of a label starts that no voxel has."""
+
+
 class VoxelMap(ABC):
     """The voxels of a label map, as they are held while it is compared."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self.shape = shape
         self._boxes: Counts = np.zeros((256, 2, 3), dtype=np.int64)
-        self._boxes[:, 0] = 2**62  # no label is anywhere yet
+        self._boxes[:, 0] = NOWHERE
 
     @abstractmethod
     def add(self, voxels: Bytes) -> None:
@@ -88,9 +94,10 @@ class VoxelMap(ABC):
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""
 
-    def box(self, label: int) -> Box:
-        """The smallest box around a label."""
-        return box_of(*self._boxes[label])
+    def box(self, labels: Collection[int]) -> Box:
+        """The smallest box around some labels."""
+        starts, stops = self._boxes[[*labels]].swapaxes(0, 1)
+        return box_of(starts.min(axis=0, initial=NOWHERE), stops.max(axis=0, initial=0))
 
     @property
     def present(self) -> tuple[int, ...]:
@@ -100,13 +107,14 @@ class VoxelMap(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LabelPair(ABC):
-    """One label in two label maps on the same grid, or in some slices of them."""
+    """An organ in two label maps on the same grid, or in some slices of them."""
 
     maps: tuple[VoxelMap, VoxelMap]
-    label: int
+    labels: tuple[int, ...]
+    """Its labels: a voxel belongs to it that has one of them."""
     spacing: Spacing
     box: Box
-    """The part of the grid that has the label in either map."""
+    """The part of the grid that has the organ in either map."""
 
     @abstractmethod
     def tally(self, tolerance: float) -> Tally:
@@ -124,10 +132,11 @@ class LabelPair(ABC):
         """
 
     def masks(self, slices: slice) -> tuple[Mask, Mask]:
-        """The masks of the label in some slices of the box."""
+        """The masks of the organ in some slices of the box."""
         _, y, x = self.box
         first, second = (
-            label_map.slices(slices)[:, y, x] == self.label for label_map in self.maps
+            mask_of(label_map.slices(slices)[:, y, x], self.labels)
+            for label_map in self.maps
         )
         return first, second
 

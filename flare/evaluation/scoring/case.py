@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -12,12 +12,13 @@ from importlib import import_module
 import numpy as np
 
 from flare.challenge.metrics import METRICS, SCORES
-from flare.challenge.rules import Challenge, TopSlice, UnknownLabels
+from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
 from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.comparison import Agreement, compare_labels
+from flare.evaluation.metrics.arrays import WHOLE
+from flare.evaluation.metrics.comparison import Agreement, compare_organ
 from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.metrics.pairs import MapPair
 from flare.evaluation.scoring.reading import read_prediction, read_reference
@@ -60,7 +61,8 @@ def score_labels(
 
     Label maps are of equal shape; the spacing of the reference counts. The rules are
     applied in this order: unknown labels that make a case 0, the z-range, absent
-    organs, the smallest DSC for NSD, rounding.
+    organs, the smallest DSC for NSD, rounding; of an organ whose labels are each a
+    structure, to each of these, of which it has the means.
 
     Notes
     -----
@@ -74,60 +76,67 @@ def score_labels(
     ):
         return _worst_organs(challenge, reference.grid)
     pair = MapPair(reference.voxels, prediction.voxels, reference.grid.spacing)
-    agreements = compare_labels(
-        pair,
+    present, tolerances = (
+        (*reference.present, *prediction.present),
         organ_tolerances(challenge),
-        slices=_scored_slices_by_label(reference, challenge),
-        smallest_dsc=challenge.smallest_dsc_for_nsd,
-        has_distances=_has_distances(challenge),
     )
-    further_metrics = challenge.metrics[len(SCORES) :]
     scores = []
     for organ in challenge.organs:
-        agreement = agreements[organ.label]
-        values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
-        voxels = (agreement.reference_voxels, agreement.prediction_voxels)
-        for name in further_metrics:
-            value: float | None = METRICS[name].best
-            if any(voxels):
-                value = _metric_function(name)(agreement)
-            if value is None:
-                value = _worst(name, reference.grid, challenge)
-            values[name] = value
-        _apply_rules(values, voxels, challenge)
-        scores.append(OrganScore(organ=organ.name, by_metric=values))
+        values = []
+        for labels in organ.structures(present):
+            agreement = compare_organ(
+                pair.cut(labels, scored_slices(organ, labels, reference, challenge)),
+                tolerances[organ.name],
+                challenge.smallest_dsc_for_nsd,
+                has_distances=_has_distances(challenge),
+            )
+            values.append(_structure_values(agreement, reference.grid, challenge))
+        by_metric = {
+            name: math.fsum(part[name] for part in values) / len(values)
+            for name in challenge.metrics
+        }
+        scores.append(OrganScore(organ=organ.name, by_metric=by_metric))
     return tuple(scores)
 
 
-def organ_tolerances(challenge: Challenge) -> dict[int, float]:
-    """The tolerance of NSD in mm for each label, by which scores and pages are made.
+def _structure_values(
+    agreement: Agreement, grid: Grid, challenge: Challenge
+) -> dict[str, float]:
+    """The value of each metric, to which the rules have been applied."""
+    values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
+    voxels = (agreement.reference_voxels, agreement.prediction_voxels)
+    for name in challenge.metrics[len(SCORES) :]:
+        value: float | None = METRICS[name].best
+        if any(voxels):
+            value = _metric_function(name)(agreement)
+        if value is None:
+            value = _worst(name, grid, challenge)
+        values[name] = value
+    _apply_rules(values, voxels, challenge)
+    return values
+
+
+def organ_tolerances(challenge: Challenge) -> dict[str, float]:
+    """The tolerance of NSD in mm for each organ, by which scores and pages are made.
 
     A rule that changes a tolerance is applied here, and nowhere else.
     """
-    return {organ.label: organ.tolerance_mm for organ in challenge.organs}
+    return {organ.name: organ.tolerance_mm for organ in challenge.organs}
 
 
-def _scored_slices_by_label(
-    reference: LabelMap, challenge: Challenge
-) -> dict[int, slice]:
-    """Slices in which organs are scored, if those are not all slices of the map."""
-    slices_by_label = {}
-    for organ in challenge.organs:
-        if organ.name in challenge.z_range.organs:
-            span = reference.box(organ.label)[0]
-            if span.stop > span.start:
-                slices = scored_slices(span, challenge.z_range.top_slice)
-                slices_by_label[organ.label] = slices
-    return slices_by_label
-
-
-def scored_slices(span: slice, top_slice: TopSlice) -> slice:
-    """Slices in which an organ is scored, given those that hold it in the reference.
+def scored_slices(
+    organ: Organ, labels: Collection[int], reference: LabelMap, challenge: Challenge
+) -> slice:
+    """Slices in which labels of an organ are scored: all, or those of its z-range.
 
     The official scripts drop the top slice by mistake, and crash when it is the only
     one; here a single slice is kept.
     """
-    if top_slice is TopSlice.DROPPED and span.stop - span.start > 1:
+    span = reference.box(labels)[0]
+    if organ.name not in challenge.z_range.organs or span.start == span.stop:
+        return WHOLE
+    is_dropped = challenge.z_range.top_slice is TopSlice.DROPPED
+    if is_dropped and span.stop - span.start > 1:
         return slice(span.start, span.stop - 1)
     return span
 
@@ -214,13 +223,12 @@ def score_maps(
     """Score one case whose label maps, of equal shape, have been read."""
     organs = score_labels(reference, prediction, challenge)
     free_of = _free_organs(reference, challenge)
-    labels = challenge.labels_by_name
     is_zero = challenge.unknown_labels.prediction is UnknownLabels.ZERO
     left_empty = []
     # A prediction that scores 0 because of another label has left nothing empty.
     if not (prediction.unknown and is_zero):
-        present = prediction.present
-        left_empty = [name for name in free_of if labels[name] not in present]
+        absent = _free_organs(prediction, challenge)
+        left_empty = [name for name in free_of if name in absent]
     return CaseScore(
         case=pair.case,
         reference_file=pair.reference.file_name,
@@ -272,11 +280,11 @@ class Explanation:
     """About the DSC that it would have without that, of the organs that are there."""
 
 
-def _free_organs(reference: LabelMap, challenge: Challenge) -> tuple[str, ...]:
-    """Organs that a reference does not have, of those whose absence is reported."""
+def _free_organs(label_map: LabelMap, challenge: Challenge) -> tuple[str, ...]:
+    """Organs that a label map does not have, of those whose absence is reported."""
     reported = [organ for organ in challenge.organs if organ.free_cases]
-    present = reference.present
-    return tuple(organ.name for organ in reported if organ.label not in present)
+    present = {*label_map.present}
+    return tuple(o.name for o in reported if present.isdisjoint(o.region))
 
 
 def count_free_cases(
@@ -323,8 +331,12 @@ def attempt_case(pair: CasePair, *, challenge: Challenge, check_only: bool) -> A
     try:
         if check_only:
             prediction = read_prediction(pair.prediction, challenge)
-            present, unknown = prediction.present, prediction.unknown
-            organs = tuple(o.name for o in challenge.organs if o.label in present)
+            present, unknown = {*prediction.present}, prediction.unknown
+            organs = tuple(
+                organ.name
+                for organ in challenge.organs
+                if not present.isdisjoint(organ.region)
+            )
         else:
             score = score_case(pair, challenge)
     except FileError as error:

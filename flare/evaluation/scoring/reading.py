@@ -133,7 +133,7 @@ def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
 
 
 def _read(file: LabelMapFile, challenge: Challenge) -> LabelMap:
-    return file.read_labels([organ.label for organ in challenge.organs])
+    return file.read_labels(challenge.labels)
 
 
 LOWEST_LABEL = -100
@@ -156,9 +156,8 @@ def unknown_labels_hint(labels: LabelMap, challenge: Challenge) -> str:
     if len(labels.unknown) > 1:
         for name in challenge_names():
             edition = read_challenge(name)
-            edition_labels = {organ.label for organ in edition.organs}
             is_other = edition.key != challenge.key
-            if is_other and edition_labels.issuperset(labels.unknown):
+            if is_other and {*labels.unknown}.issubset(edition.labels):
                 return f", as in {edition.name}"
     return ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -18,7 +18,14 @@ from flare.evaluation.doctor.diagnose import diagnose_case, read_whole
 from flare.evaluation.doctor.words import CauseText, cause_texts
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import EMPTY, Labels, Spacing
+from flare.evaluation.metrics.arrays import (
+    EMPTY,
+    WHOLE,
+    Labels,
+    Mask,
+    Spacing,
+    mask_of,
+)
 from flare.evaluation.metrics.pairs import MapPair, map_of
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
@@ -104,7 +111,10 @@ class OrganFinding:
     """How the two label maps of a case differ in one organ."""
 
     name: str
-    label: int
+    labels: tuple[int, ...]
+    """Its labels that either label map has."""
+    is_each: bool
+    """Whether each of them is a structure by itself."""
     tolerance_mm: float
     in_mean: bool
     scores: Mapping[str, float]
@@ -123,6 +133,21 @@ class OrganFinding:
     def title(self) -> str:
         """Its name for people."""
         return printable(self.name.replace("_", " "))
+
+    def masks(self, reference: Labels, prediction: Labels) -> tuple[Mask, Mask, Mask]:
+        """Its voxels in a part of both label maps, and those that they agree on."""
+        return _organ_masks((reference, prediction), self.labels, is_each=self.is_each)
+
+
+def _organ_masks(
+    maps: tuple[Labels, Labels], labels: Collection[int], *, is_each: bool
+) -> tuple[Mask, Mask, Mask]:
+    reference, prediction = maps
+    in_reference, in_prediction = (mask_of(voxels, labels) for voxels in maps)
+    is_shared = in_reference & in_prediction
+    if is_each:
+        is_shared &= reference == prediction
+    return in_reference, in_prediction, is_shared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,11 +221,14 @@ class _TurnedCase:
         self.prediction: Labels = np.ascontiguousarray(turn(prediction.labels))
         self.spacing = self.orientation.lengths(reference.grid.spacing)
         pair = _pair_of(self.reference, self.prediction, self.spacing)
-        labels = [organ.label for organ in challenge.organs]
-        self.pairs = {cut.label: cut for cut in pair.cut(labels, {})}
+        present = {*reference.present, *prediction.present}
+        self.pairs = {
+            organ.name: pair.cut([*filter(present.__contains__, organ.region)])
+            for organ in challenge.organs
+        }
         # The slices of each organ that was not scored in all of them.
         self.scored_parts = _scored_parts(reference, challenge, self.orientation)
-        self.tolerances = organ_tolerances(challenge)  # in mm, by label
+        self.tolerances = organ_tolerances(challenge)  # in mm, by organ
 
 
 def look_at(
@@ -243,10 +271,8 @@ def _scored_parts(
     """The slices that were scored by organ, unless all of them were."""
     parts = {}
     for organ in challenge.organs:
-        organ_slices = reference.box(organ.label)[0]
-        is_empty = organ_slices.start == organ_slices.stop
-        if organ.name in challenge.z_range.organs and not is_empty:
-            file_slices = scored_slices(organ_slices, challenge.z_range.top_slice)
+        file_slices = scored_slices(organ, organ.region, reference, challenge)
+        if file_slices != WHOLE:
             axis, slices = orientation.slices(file_slices, len(reference.labels))
             parts[organ.name] = _ScoredPart(axis=axis, slices=slices)
     return parts
@@ -259,12 +285,12 @@ def _look_at_organ(
     weights: Sequence[Weights],
 ) -> OrganFinding:
     """Find out how an organ differs, and add what its errors weigh in each slice."""
-    box = case.pairs[organ.label].box
-    in_reference = case.reference[box] == organ.label
-    in_prediction = case.prediction[box] == organ.label
+    labels, box = case.pairs[organ.name].labels, case.pairs[organ.name].box
+    maps, is_each = (case.reference[box], case.prediction[box]), organ.labels == "each"
+    in_reference, in_prediction, is_shared = _organ_masks(maps, labels, is_each=is_each)
     volume = int(np.count_nonzero(in_reference))
     predicted_volume = int(np.count_nonzero(in_prediction))
-    shared_volume = int(np.count_nonzero(in_reference & in_prediction))
+    shared_volume = int(np.count_nonzero(is_shared))
     part, surfaces, scored = case.scored_parts.get(organ.name), None, None
     organ_weights = tuple(map(np.zeros_like, weights))
     if volume or predicted_volume:
@@ -282,8 +308,9 @@ def _look_at_organ(
         sums += along_axis
     return OrganFinding(
         name=organ.name,
-        label=organ.label,
-        tolerance_mm=case.tolerances[organ.label],
+        labels=labels,
+        is_each=is_each,
+        tolerance_mm=case.tolerances[organ.name],
         in_mean=organ.in_mean,
         scores=scores,
         voxels=(
@@ -302,12 +329,12 @@ def _locate_surfels(
     case: _TurnedCase, organ: Organ, part: _ScoredPart | None
 ) -> tuple[Surface, Surface]:
     """The surfels of an organ in both label maps, in the slices that were scored."""
-    pair = case.pairs[organ.label]
+    pair = case.pairs[organ.name]
     if part:
         index = (slice(None),) * part.axis + (part.slices,)
         maps = case.reference[index], case.prediction[index]
-        (pair,) = _pair_of(*maps, case.spacing).cut([organ.label], {})
-    surfaces = locate_surfels(pair, case.tolerances[organ.label])
+        pair = _pair_of(*maps, case.spacing).cut(pair.labels)
+    surfaces = locate_surfels(pair, case.tolerances[organ.name])
     if part:
         for surface in surfaces:
             surface.corners[:, part.axis] += part.slices.start
@@ -347,9 +374,8 @@ def find_mending(
         return None
     submitted, _ = read_whole(pair.prediction)
     labels = finding.repair.apply(submitted, finding.sample.grid.shape)
-    organs = [organ.label for organ in challenge.organs]
     return Mending(
         causes=cause_texts(finding, challenge),
         scores=finding.after.by_metric,
-        labels=labels * np.isin(labels, organs),
+        labels=labels * mask_of(labels, challenge.labels),
     )

@@ -34,7 +34,7 @@ from flare.reports.cases.drawing import (
     png,
     unit_of,
 )
-from flare.reports.cases.findings import CaseFinding, Mending
+from flare.reports.cases.findings import CaseFinding, Mending, OrganFinding
 from flare.reports.cases.surfaces import Side
 from flare.reports.cases.words import scores_text
 from flare.reports.render.svg import decimal, element
@@ -64,7 +64,7 @@ Image = npt.NDArray[np.uint8]
 """Numbers of colours, shape (rows, columns); 0 where nothing is."""
 
 
-MOST_ORGANS = 15
+MOST_PARTS = 15
 """The numbers of this many fit into half a byte, beside the background."""
 
 MOST_VOXELS = 2**26
@@ -178,18 +178,16 @@ def _plane_picture(finding: CaseFinding, plane: Plane, background: str) -> Pictu
     elif background:
         ct = _image(background, reference, class_="ct", id=f"ct-{plane.name}")
         parts.append(ct)
-    is_wrong = reference != prediction
-    for name, mask in (
-        ("missed", is_wrong & (reference > 0)),
-        ("added", is_wrong & (prediction > 0)),
-    ):
+    masks = [organ.masks(reference, prediction) for organ in finding.organs]
+    for side, name in enumerate(("missed", "added")):
+        wrong = [organ_masks[side] & ~organ_masks[2] for organ_masks in masks]
         fill = f"url(#{name}-{plane.name})"
-        parts += _outline(mask, fill=fill, class_=f"wrong {name}")
-    for organ in finding.organs:
-        parts += _outline(prediction == organ.label, class_="pred")
-    for number, organ in enumerate(finding.organs):
-        css = f"ref {organ_class(number)}"
-        parts += _outline(reference == organ.label, class_=css)
+        is_wrong = np.logical_or.reduce(wrong)
+        parts += _outline(is_wrong, fill=fill, class_=f"wrong {name}")
+    for _, in_prediction, _ in masks:
+        parts += _outline(in_prediction, class_="pred")
+    for number, (in_reference, _, _) in enumerate(masks):
+        parts += _outline(in_reference, class_=f"ref {organ_class(number)}")
     names = _names(finding, plane, [reference, prediction])
     size = finding.reference.shape[plane.across]
     return Picture(
@@ -203,10 +201,9 @@ def _summary(finding: CaseFinding, reference: Pixels, prediction: Pixels) -> str
     """How many voxels of each organ are wrong in a slice, in words."""
     phrases = []
     for organ in finding.organs:
-        in_reference = reference == organ.label
-        in_prediction = prediction == organ.label
-        missed = int(np.count_nonzero(in_reference & ~in_prediction))
-        added = int(np.count_nonzero(in_prediction & ~in_reference))
+        in_reference, in_prediction, is_shared = organ.masks(reference, prediction)
+        missed = int(np.count_nonzero(in_reference & ~is_shared))
+        added = int(np.count_nonzero(in_prediction & ~is_shared))
         if missed or added:
             voxels = count(missed, "voxel")
             phrases.append(f"{organ.title} {voxels} missed, {added} added")
@@ -231,7 +228,7 @@ def _names(finding: CaseFinding, plane: Plane, maps: list[Pixels]) -> Markup:
     unit, spacing = unit_of(plane, finding.field), finding.field.spacing
     places = Places(maps, [spacing[plane.down], spacing[plane.right]], 5 * unit)
     parts, size = [], NAME * unit
-    masks = [_named_mask(maps, organ.label) for organ in finding.organs]
+    masks = [_named_mask(organ, maps) for organ in finding.organs]
     sizes = [np.count_nonzero(mask) for mask in masks]
     for number in sorted(range(len(masks)), key=lambda n: -sizes[n]):
         if not sizes[number]:
@@ -247,10 +244,10 @@ def _names(finding: CaseFinding, plane: Plane, maps: list[Pixels]) -> Markup:
     return Markup("").join(parts)
 
 
-def _named_mask(maps: list[Pixels], label: int) -> Mask:
+def _named_mask(organ: OrganFinding, maps: list[Pixels]) -> Mask:
     """The voxels of an organ in the reference, or else in the prediction."""
-    in_reference: Mask = maps[0] == label
-    return in_reference if in_reference.any() else maps[1] == label
+    in_reference, in_prediction, _ = organ.masks(*maps)
+    return in_reference if in_reference.any() else in_prediction
 
 
 class Places:
@@ -321,15 +318,18 @@ class Places:
 def volume(finding: CaseFinding) -> dict[str, object] | None:
     """The volume that the viewer reads; None if a case has more than it can show.
 
+    Its numbers are of parts that belong to the same organs, as regions share voxels.
     Label maps are packed as they are: differences of rows, or of slices, take more.
     """
     field = finding.field
     voxels = math.prod(field.pixels(axis) for axis in range(3))
-    if len(finding.organs) > MOST_ORGANS or voxels > MOST_VOXELS:
+    labels_by_part = _labels_by_part(finding)
+    if len(labels_by_part) > MOST_PARTS + 1 or voxels > MOST_VOXELS:
         return None
     low, high = bytearray(256), bytearray(256)
-    for number, organ in enumerate(finding.organs, start=1):
-        low[organ.label], high[organ.label] = number, number << 4
+    for part, labels in enumerate(labels_by_part.values()):
+        for label in labels:
+            low[label], high[label] = part, part << 4
     reference = _translated(finding.reference[field.box], low)
     both = reference | _translated(finding.prediction[field.box], high)
     packed = zlib_ng.compress(both.tobytes(), COMPRESSION)
@@ -341,8 +341,18 @@ def volume(finding: CaseFinding) -> dict[str, object] | None:
         "worst": finding.worst,
         "names": [organ.title for organ in finding.organs],
         "colours": [organ_class(number) for number in range(len(finding.organs))],
+        "parts": [*labels_by_part],
         "voxels": base64.b64encode(packed).decode("ascii"),
     }
+
+
+def _labels_by_part(finding: CaseFinding) -> dict[tuple[int, ...], list[int]]:
+    """The labels that belong to the same organs, by their numbers; first no organ's."""
+    labels_by_part: dict[tuple[int, ...], list[int]] = {(): []}
+    for label in range(1, 256):
+        numbers = (n for n, o in enumerate(finding.organs) if label in o.labels)
+        labels_by_part.setdefault(tuple(numbers), []).append(label)
+    return labels_by_part
 
 
 def _translated(labels: Labels, table: bytearray) -> Labels:

@@ -54,7 +54,7 @@ def test_numpy_looks_at_a_corner_twice_at_most_for_a_row_of_the_ball(
     maps = PlainMap(SHAPE), PlainMap(SHAPE)
     for label_map, labels in zip(maps, (organ, prediction), strict=True):
         label_map.add(labels.astype(np.uint8).reshape(-1))
-    PlainPair(maps, 1, (0.5, 0.5, 0.5), BOX).tally(tolerance)
+    PlainPair(maps, (1,), (0.5, 0.5, 0.5), BOX).tally(tolerance)
 
     reach = np.abs(ball).max(axis=0) * (1, 1, 0)
     corners = np.prod(np.add(SHAPE, 1 + 2 * reach))
@@ -68,7 +68,7 @@ def test_near_surfels_are_looked_up_as_often_as_the_limit_says(monkeypatch):
     for limit, near_number, far_number in ((2**30, 2 * 6222, 0), (100, 6400, 9)):
         for module in (packed, plain):
             monkeypatch.setattr(module, "LOOK_UPS", limit)
-        (pair,) = map_pair(*plates, (1.0, 1.0, 1.0)).cut((1,), {})
+        pair = map_pair(*plates, (1.0, 1.0, 1.0)).cut((1,))
         sides = pair.near(room=9)
         assert sum(side.counts[:-1].sum() for side in sides) <= near_number
         assert sum(side.counts.sum() for side in sides) == 2 * 6222

@@ -10,7 +10,7 @@ import scipy.spatial
 import surface_distance
 
 from flare.evaluation.metrics import kernel, packed, ring, sides
-from flare.evaluation.metrics.comparison import compare_labels
+from flare.evaluation.metrics.comparison import compare_organ
 from flare.evaluation.metrics.hd95_and_assd import assd, hd95
 from tests.builders.maps import map_pair
 from tests.evaluation.metrics.drawn import small_pairs
@@ -81,7 +81,7 @@ def test_each_surfel_has_an_entry_of_its_own_unless_there_are_too_many(
     labels = (mask.astype(np.uint8) for mask in pair)
 
     pair = map_pair(*labels, (1, 1, 1))
-    agreement = compare_labels(pair, {1: 1.0}, has_distances=True)[1]
+    agreement = compare_organ(pair.cut((1,)), 1.0, has_distances=True)
 
     assert [side.distances.tolist() for side in agreement.distances] == [lengths] * 2
 
@@ -160,7 +160,7 @@ def test_memory_of_a_hostile_map_is_bounded(set_limits):
     noise[:, ::2, ::2] = np.random.default_rng(3).integers(0, 2, (40, 48, 48))
     tracemalloc.start()
     pair = map_pair(organ, noise, (1, 1, 1))
-    agreement = compare_labels(pair, {1: 1.0}, has_distances=True)[1]
+    agreement = compare_organ(pair.cut((1,)), 1.0, has_distances=True)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert agreement.distances[1].distances.size < 60_000  # of 380,000 surfels

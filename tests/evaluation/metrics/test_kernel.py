@@ -51,11 +51,11 @@ def test_pairs_are_counted_as_by_numpy():
         label = int(random.integers(1, 256))  # among others
         arrays = [np.where(mask, label, random.integers(0, 4)) for mask in masks]
         (first, first_plain), (second, second_plain) = map(maps_of, arrays)
-        box = box_around(first.box(label), second.box(label))
-        assert box == box_around(first_plain.box(label), second_plain.box(label))
+        box = box_around(first.box((label,)), second.box((label,)))
+        assert box == box_around(first_plain.box((label,)), second_plain.box((label,)))
         pairs = (
-            PackedPair((first, second), label, spacing, box),
-            PlainPair((first_plain, second_plain), label, spacing, box),
+            PackedPair((first, second), (label,), spacing, box),
+            PlainPair((first_plain, second_plain), (label,), spacing, box),
         )
         results = [[*pair.tally(tolerance)] for pair in pairs]
         if number % 12 == 0:  # NumPy takes a while
@@ -99,7 +99,7 @@ def test_a_broken_map_is_refused(broken):
     labels = np.zeros((4, 6, 40), dtype=np.uint8)
     labels[1:3, 2:5, 10:30] = 1
     first, second = map_of(labels), map_of(labels)
-    box = first.box(1)
+    box = first.box((1,))
     if broken == "starts":
         second._starts[8] = 2**31
     elif broken == "items":
@@ -109,8 +109,8 @@ def test_a_broken_map_is_refused(broken):
     else:
         box = (slice(0, 5), *box[1:])
 
-    with pytest.raises(ValueError, match="label 1 cannot be compared"):
-        PackedPair((first, second), 1, (1.0, 1.0, 1.0), box).tally(1.0)
+    with pytest.raises(ValueError, match=r"labels \(1,\) cannot be compared"):
+        PackedPair((first, second), (1,), (1.0, 1.0, 1.0), box).tally(1.0)
 
 
 @needs_kernel

@@ -1,11 +1,14 @@
 // Scrolls through both label maps of a case. A byte of the volume is a voxel: the number
-// of its organ in the reference, and 16 times that of the prediction; it runs from the
-// feet to the head, from front to back, and from the patient's right to the left.
+// of its part in the reference, and 16 times that of the prediction; it runs from the
+// feet to the head, from front to back, and from the patient's right to the left. A part
+// has the numbers of the organs that it belongs to: several, where regions overlap.
 (async () => {
   const data = document.getElementById("volume");
   if (!data || !("DecompressionStream" in window)) return;
-  const { shape, spacing, first, sizes, worst, names, colours, voxels } =
+  const { shape, spacing, first, sizes, worst, names, colours, parts, voxels } =
     JSON.parse(data.textContent);
+  const lacks = parts.map((organs) =>
+    parts.map((others) => organs.filter((organ) => !others.includes(organ))));
   const packed = Uint8Array.from(atob(voxels), (char) => char.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const volume = new Uint8Array(await new Response(stream).arrayBuffer());
@@ -50,7 +53,7 @@
   });
   const added = pattern("film-added", (own) => own.fillRect(2, 2, 2.5, 2.5));
 
-  // The organ at a row and column of a label map; 0 outside, the head is on top.
+  // The part at a row and column of a label map; 0 outside, the head is on top.
   const reader = (rows, columns, shift) => {
     const [across, down, right] = planes[plane];
     const base = places[across] * steps[across];
@@ -61,8 +64,8 @@
     };
   };
 
-  // The edges of each organ, in runs as long as they go.
-  const edges = (organ, rows, columns, width, height) => {
+  // The edges between parts, in runs as long as they go, by what `owners` says of both.
+  const edges = (part, owners, rows, columns, width, height) => {
     const paths = new Map();
     const walk = (lines, length, pair, put) => {
       for (let line = 0; line <= lines; line++) {
@@ -70,22 +73,22 @@
         let own = 0;
         for (let place = 0; place <= length; place++) {
           const [a, b] = place < length ? pair(line, place) : [0, 0];
-          const next = a === b ? 0 : a || b;
+          const next = a === b ? 0 : a << 4 | b;
           if (next === own) continue;
-          if (own) {
-            if (!paths.has(own)) paths.set(own, new Path2D());
-            put(paths.get(own), line, start, place);
+          for (const owner of own ? owners(own >> 4, own & 15) : []) {
+            if (!paths.has(owner)) paths.set(owner, new Path2D());
+            put(paths.get(owner), line, start, place);
           }
           start = place;
           own = next;
         }
       }
     };
-    walk(rows, columns, (r, c) => [organ(r - 1, c), organ(r, c)], (path, line, a, b) => {
+    walk(rows, columns, (r, c) => [part(r - 1, c), part(r, c)], (path, line, a, b) => {
       path.moveTo(a * width, line * height);
       path.lineTo(b * width, line * height);
     });
-    walk(columns, rows, (c, r) => [organ(r, c - 1), organ(r, c)], (path, line, a, b) => {
+    walk(columns, rows, (c, r) => [part(r, c - 1), part(r, c)], (path, line, a, b) => {
       path.moveTo(line * width, a * height);
       path.lineTo(line * width, b * height);
     });
@@ -107,15 +110,17 @@
     const hearts = names.map(() => [0, 0, 0]); // voxels, and sums of columns and rows
     paint.fillStyle = colour("film");
     paint.fillRect(0, 0, canvas.width, canvas.height);
-    [[reference, missed], [prediction, added]].forEach(([organ, fill], number) => {
+    const pairs = [[reference, prediction, missed], [prediction, reference, added]];
+    pairs.forEach(([part, other, fill], number) => {
       const path = new Path2D();
       for (let row = 0; row < rows; row++) {
         for (let column = 0; column < columns; column++) {
-          const own = organ(row, column);
-          if (!own) continue;
-          const heart = hearts[own - 1];
-          [1, column + 0.5, row + 0.5].forEach((part, n) => heart[n] += part);
-          if (reference(row, column) !== prediction(row, column)) {
+          const own = part(row, column);
+          for (const organ of parts[own]) {
+            const heart = hearts[organ];
+            [1, column + 0.5, row + 0.5].forEach((place, n) => heart[n] += place);
+          }
+          if (lacks[own][other(row, column)].length) {
             path.rect(column * width, row * height, width, height);
             counts[number]++;
           }
@@ -128,14 +133,16 @@
     if (shows("prediction")) {
       paint.setLineDash([6, 4]);
       paint.strokeStyle = colour("outline");
-      for (const path of edges(prediction, rows, columns, width, height).values()) {
+      const all = () => [0];
+      for (const path of edges(prediction, all, rows, columns, width, height).values()) {
         paint.stroke(path);
       }
       paint.setLineDash([]);
     }
     if (shows("reference")) {
-      for (const [own, path] of edges(reference, rows, columns, width, height)) {
-        paint.strokeStyle = colour(colours[own - 1]);
+      const both = (a, b) => [...lacks[a][b], ...lacks[b][a]];
+      for (const [organ, path] of edges(reference, both, rows, columns, width, height)) {
+        paint.strokeStyle = colour(colours[organ]);
         paint.stroke(path);
       }
     }
