@@ -276,7 +276,6 @@ def _option(row: Field[Any], hint: Any) -> click.Option:
 
 
 def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
-    """Tell how click reads a value of a type."""
     if declared.parse:
         return Parsed(declared.parse)
     kind = _plain_type(hint)

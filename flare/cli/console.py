@@ -60,7 +60,6 @@ def run_command(command: Callable[[], None]) -> int:
 
 
 def _outcome(command: Callable[[], None]) -> tuple[int, str]:
-    """Exit status of a command, and the line for stderr."""
     try:
         command()
     except (FlareError, OutcomeError) as error:
@@ -98,7 +97,6 @@ def stopping_with(tell: Callable[[], StoppedError]) -> Iterator[None]:
 
 
 def _stopped(error: BaseException, problem: str) -> str:
-    """The message for a user who has stopped the program."""
     messages = [value for value in error.args if isinstance(value, StoppedError)]
     return str(messages[0] if messages else StoppedError(problem))
 

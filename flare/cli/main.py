@@ -39,7 +39,6 @@ def main_evaluate() -> int:
 
 
 def _run(command: click.Command, words: Sequence[str], program: str) -> int:
-    """Let a command read the words, and run it."""
     try:
         status = command.main(words, prog_name=program, standalone_mode=False)
     except click.UsageError as error:

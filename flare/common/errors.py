@@ -232,7 +232,6 @@ def _short_kind_text(group: tuple[SubmissionError, ...], most: int) -> str:
 
 
 def _kind_finding(group: tuple[SubmissionError, ...]) -> str:
-    """Each problem of a kind once, with all files that have it."""
     files_by_problem: dict[str, list[str]] = {}
     findings = []
     for error in group:

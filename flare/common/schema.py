@@ -67,25 +67,12 @@ class Family(NamedTuple):
 class Is:
     """All that a JSON schema says of a value besides its type; for `Annotated`.
 
-    Parameters
-    ----------
-    like : type, optional
-        The record that says which keys a mapping has.
-    families : sequence of Family
-        Its keys that are alike.
-    entry : tuple of str, optional
-        The name of the keys of a mapping without a record, and what its values mean.
-    keys : str
-        The pattern of such keys.
-    form : str
-        The words for the `pattern` of a text, which is checked if it has them.
-    about : str
-        The meaning of a value, where no text can stand below it.
-    optional : collection of str or True
-        Keys that may be missing from files that others write; True for all that have a
-        default.
-    **keywords : object
-        Keywords of JSON Schema.
+    The record `like` says which keys a mapping has, and `families` which of them are
+    alike. A mapping without a record has an `entry`, the name of its keys and what its
+    values mean, and a pattern of its `keys`. `form` has words for the `pattern` of a
+    text, which is checked if it has them; `about` is the meaning of a value below which
+    no text can stand. Files of others may lack the `optional` keys, with True all that
+    have a default. All else are keywords of JSON Schema.
     """
 
     def __init__(
@@ -229,28 +216,15 @@ def build(
 ) -> _Built:
     """Build a dataclass from a TOML table, or from a JSON object.
 
-    Parameters
-    ----------
-    kind : type
-        A dataclass whose fields are numbers, texts, booleans, enums, other such
-        dataclasses, or tuples, lists or mappings of these; or `Any`.
-    values : object
-        The table, as `tomllib` or `json` has read it.
-    where : str
-        Key of the table, with a full stop behind it, for messages.
-    is_lenient : bool
-        Whether unknown keys are ignored, here and in the records of its fields: for a
-        file that another program, or a later version, may have written. Known keys are
-        checked all the same.
-    **extra_fields : str
-        Fields that do not come from the table.
+    Its fields are numbers, texts, booleans, enums, other such dataclasses, or tuples,
+    lists or mappings of these; or `Any`. `extra_fields` do not come from the table. In
+    messages, `where` is the table's key, with a full stop behind it. Unknown keys are
+    ignored, here and in the records of its fields, if it `is_lenient`: with a file that
+    another program, or a later version, may have written.
 
-    Raises
-    ------
-    ValueError
-        If a key is unknown, missing or of the wrong type, or its value breaks a rule;
-        the message names each such key. Rules about several keys are checked when each
-        key is right by itself.
+    A ValueError is raised if a key is unknown, missing or of the wrong type, or its
+    value breaks a rule; the message names each such key. Rules about several keys are
+    checked when each key is right by itself.
 
     Examples
     --------
@@ -430,7 +404,6 @@ def _member(value: object, allowed: Sequence[Any], key: str) -> Any:
 
 
 def _plain(value: object, hint: Any, key: str) -> Any:
-    """A number, a text or a truth value."""
     if hint is float and type(value) is int:
         value = float(value)
     is_finite = not isinstance(value, float) or math.isfinite(value)

@@ -163,7 +163,6 @@ def _start_guard(
 
 
 def _make_work_folder(place: Workplace) -> None:
-    """Make the folder of a workplace, for this user alone."""
     try:
         place.work.mkdir(mode=0o700)
     except OSError as error:

@@ -73,7 +73,6 @@ def lay_out(case: LabelMapFile, inputs: Path, contract: Contract) -> Path:
 
 
 def _write_inputs(file: Path, image: str, contract: Contract) -> None:
-    """Write the list of inputs as the platform does, with one image."""
     socket: dict[str, Any] = {
         "title": contract.input_slug,
         "description": "",

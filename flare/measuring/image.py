@@ -260,7 +260,6 @@ def _feed(engine: Engine, archive: Archive) -> None:
 
 
 def _write(archive: Archive, process: subprocess.Popen[bytes]) -> bytes:
-    """Write an archive to a process that loads it; returns its stderr."""
     assert process.stdin
     assert process.stderr
     with suppress(OSError):  # it has ended, and says why

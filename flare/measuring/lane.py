@@ -255,7 +255,6 @@ def _numbers(cpus: str) -> list[int]:
 
 
 def _memory(computer: Computer, memory: str, count: int) -> str:
-    """The memory of a container on a lane, as Docker writes it."""
     part = computer.memory_bytes // count
     if not memory:
         if size_bytes(MEMORY) <= part or count == 1:

@@ -302,7 +302,6 @@ def _check_options(job: Job) -> None:
 
 @contextmanager
 def _opened_lanes(job: Job, engine: Engine) -> Iterator[tuple[LanePool, EngineRecord]]:
-    """Lanes of this computer or of a cluster, and the record of one of the engines."""
     options = job.options
     if options.cluster:
         # Here, as nobody without a cluster needs to have Dask.

@@ -199,7 +199,6 @@ def open_gpu(name: str) -> Iterator[NvmlSource]:
 
 
 def _find(pynvml: Any, name: str) -> Any:
-    """The handle of a GPU that is whole."""
     count = pynvml.nvmlDeviceGetCount()
     if name.isdecimal():
         if int(name) >= count:

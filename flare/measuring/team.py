@@ -370,7 +370,6 @@ def _rerun_note(plan: TeamPlan, case: LabelMapFile) -> str:
 def _session(
     plan: TeamPlan, image: LoadedImage, empty_s: Sequence[float]
 ) -> dict[str, Any]:
-    """All that may matter when the values of a team are questioned."""
     archive, options, lane = plan.task.archive, plan.task.job.options, plan.task.lane
     gpu, unlike = image.conditions.gpu, plan.log.unlike
     described = plan.task.engine.describe()

@@ -39,30 +39,11 @@ def write_simulation(
     cases: int = 100,
     seed: int = SEED,
 ) -> tuple[str, ...]:
-    """Write metrics.json and efficiency.csv of made-up teams, a folder for each.
+    """Write metrics.json and efficiency.csv of made-up teams; return their names.
 
-    Parameters
-    ----------
-    challenge : Challenge
-        A challenge that ranks by DSC, NSD, running time and the maximum of GPU memory.
-    folder : Path
-        The folder that gets those of the teams.
-    teams, cases : int
-        How many are made up; three teams are odd, if there are four or more.
-    seed : int
-        The seed of the generator; equal seeds give equal bytes.
-
-    Returns
-    -------
-    tuple of str
-        The names of the teams.
-
-    Raises
-    ------
-    RankingError
-        If the challenge ranks by other metrics.
-    OutputError
-        If the folder cannot be written to.
+    Each has a folder. Three teams are odd, if there are four or more. Equal seeds give
+    equal bytes. A RankingError is raised if the challenge ranks by other metrics than
+    `METRICS`, and an OutputError if the folder cannot be written to.
     """
     if {rule.metric for rule in challenge.ranking} != set(METRICS):
         problem = f"it does not rank by {', '.join(METRICS)}, which are simulated"

@@ -161,7 +161,6 @@ class Report:
         return output / INDEX
 
     def _write_cases(self) -> tuple[Links, Causes]:
-        """Write the pages of cases, if label maps are given."""
         if not self.cases.ground_truth:
             return {}, {}
         # Here, as other pages should not wait for SciPy.
@@ -240,7 +239,6 @@ class Report:
                 file.unlink()
 
     def _evaluation(self, links: Links, causes: Causes) -> Page:
-        """The page of the only source for its readers, and figures for a paper."""
         from flare.ranking.answers import read_sheets
         from flare.reports.evaluation import (
             means_alone,

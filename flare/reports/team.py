@@ -121,7 +121,6 @@ def _doubt_box(doubts: Sequence[tuple[str, str]]) -> list[Part]:
 
 
 def _scores(folder: Path, cases: Collection[str], *, is_organiser: bool) -> Page:
-    """The page of the scores, to which the runs are added."""
     file, name = folder / METRICS_JSON, folder.resolve().name
     if not file.exists():
         note = ORGANISERS_NOTE if is_organiser else NOTE

@@ -38,8 +38,6 @@ DOCKER = "docker"
 
 @dataclass(frozen=True, kw_only=True)
 class _Sent:
-    """The first of the settings."""
-
     archive_sha256: Sha256 = setting(is_compared=False)
     """SHA-256 of the team's archive."""
 

@@ -165,7 +165,6 @@ _OF_ANSWERS = Family(
 
 
 def _by_organ() -> Iterator[Family]:
-    """The keys of `case` by metric and organ."""
     titles = ", or ".join(METRICS[name].title for name in SCORES)
     yield Family(
         f"^({'|'.join(SCORES)})_{_NAME}$",
@@ -186,7 +185,6 @@ def _by_organ() -> Iterator[Family]:
 
 
 def _means() -> Iterator[Family]:
-    """The keys of `aggregates`."""
     texts = {
         "mean": "The mean value of all cases.",
         "min": "The smallest value of all cases.",
@@ -224,7 +222,6 @@ def _means() -> Iterator[Family]:
 
 
 def _type_of(metric: Metric) -> Any:
-    """The type of the values of a metric."""
     if metric.is_share:
         return Share
     return float if metric.range[0] < 0 else Amount

@@ -307,7 +307,6 @@ def _object(file: Path, constant: Callable[[str], Any]) -> dict[str, Any]:
 
 
 def _text(value: object) -> str:
-    """A value as people read it, a table as its keys and values."""
     if isinstance(value, Mapping):
         pairs = [f"{key} {_text(entry)}" for key, entry in value.items()]
         return ", ".join(pairs) or "none"
@@ -315,23 +314,11 @@ def _text(value: object) -> str:
 
 
 def read_metrics(file: str | Path) -> pd.DataFrame:
-    """The scores of a submission, as `flare.Results.to_frame` gives them.
+    """The scores of a metrics.json, as `flare.Results.to_frame` gives them.
 
-    Parameters
-    ----------
-    file : str or Path
-        A metrics.json, as ``flare evaluate`` and ``flare score`` write it.
-
-    Returns
-    -------
-    DataFrame
-        By case: a column for each metric, and ``failure``, which says why a case was
-        not scored, and got the worst value instead; it is empty for all others.
-
-    Raises
-    ------
-    RankingError
-        If the file cannot be read.
+    By case: a column for each metric, and ``failure``, which says why a case was not
+    scored, and got the worst value instead; it is empty for all others. A RankingError
+    is raised if the file cannot be read.
     """
     import pandas as pd
 

@@ -323,7 +323,6 @@ def results_table(results: Results) -> str:
 
 
 def _organ_table(results: Results) -> Iterator[str]:
-    """The lines of a table of organs, and of cases without an organ."""
     columns = results.metrics
     metrics = [METRICS[name] for name in results.cases[0].by_metric]
     titles, names = [""], [""]

@@ -136,21 +136,11 @@ class Trace:
 
 
 def max_memory_mb(values: Sequence[float], rule: MaxMemory) -> tuple[float, bool]:
-    """The maximum of GPU memory by a challenge's rule.
+    """The maximum of a run's samples by a challenge's rule, and whether it is defined.
 
-    Parameters
-    ----------
-    values : sequence of float
-        All samples of a run, in MB; at least one.
-    rule : MaxMemory
-        The plain maximum, or the official rule of FLARE21 and FLARE22: the largest of
-        the values that, exactly, fill more than 2 % of the samples.
-
-    Returns
-    -------
-    tuple of float and bool
-        The maximum, and whether the rule is defined. Where no value is that frequent,
-        the official script crashes; here the plain maximum is taken.
+    The official rule of FLARE21 and FLARE22 takes the largest of the values that,
+    exactly, fill more than 2 % of the samples. Where no value is that frequent, the
+    official script crashes; here the plain maximum is taken.
 
     Examples
     --------
@@ -244,7 +234,6 @@ def read_curves(folder: Path) -> tuple[MemoryCurve, ...]:
 
 
 def _curve(file: Path) -> MemoryCurve:
-    """Read the curves of a case."""
     curves: dict[str, list[Point]] = {"gpu_memory_mb": [], "host_memory_mb": []}
     samples = 0
     for row in read_rows(file, ("seconds",)):

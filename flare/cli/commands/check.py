@@ -87,7 +87,6 @@ def command(request: CheckRequest) -> None:
 
 
 def _check_folder(request: CheckRequest, folder: Path) -> None:
-    """Say what the evaluation would refuse of a folder of predictions."""
     challenge = read_challenge(request.challenge)
     report = check_submission(
         folder,
@@ -115,7 +114,6 @@ def _check_folder(request: CheckRequest, folder: Path) -> None:
 
 
 def _check_archive(request: CheckRequest) -> None:
-    """Say what is wrong with a team's image, and run it once if that is asked for."""
     from flare.measuring.archive.model import model_beside
     from flare.measuring.archive.reading import read_archive
 

@@ -80,7 +80,6 @@ class Announcer(Scorer):
         self._show()
 
     def _problems(self) -> dict[str, str]:
-        """Say why a team has no result, by its name."""
         problems = {team: str(error) for team, error in self._failed.items()}
         for team, error in self.unscored.items():
             problems[team] = f"measured, but not scored: {error}"

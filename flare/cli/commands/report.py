@@ -103,5 +103,4 @@ def _problems_of_cases(request: Report, names: Sequence[str]) -> Iterator[str]:
 
 
 def _flag(name: str) -> str:
-    """The option of a field."""
     return f"--{name.replace('_', '-')}"

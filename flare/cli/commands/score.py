@@ -110,7 +110,6 @@ def command(request: ScoreRequest) -> None:
 
 
 def _stopped() -> StoppedError:
-    """Say that Ctrl-C has taken nothing away."""
     remedy = "What was scored is kept; the same command goes on."
     return StoppedError("Scoring was interrupted", remedy)
 

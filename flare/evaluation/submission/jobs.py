@@ -244,17 +244,11 @@ def find_job_outputs(
     name is what the case is called in messages. Each case that has a job gets a file;
     what is wrong with a job is its problem.
 
-    Raises
-    ------
-    JobsFileError
-        If predictions.json is not what the platform writes, or is in a zip.
-    GroundTruthError
-        If images have no reference.
-    ChallengeError
-        If the challenge does not say which of several images of a job counts.
-    PhaseSettingsError
-        If a job was run on several images of one kind, or the platform has written
-        something else than is known, as it may in batch mode.
+    A JobsFileError is raised if predictions.json is not what the platform writes, or is
+    in a zip; a GroundTruthError if images have no reference; a ChallengeError if the
+    challenge does not say which of several images of a job counts; a PhaseSettingsError
+    if a job was run on several images of one kind, or the platform has written
+    something else than is known, as it may in batch mode.
     """
     sockets = read_sockets(folder / INPUTS_FILE_NAME)
     if ZIP_SOCKET in sockets:

@@ -99,7 +99,6 @@ def find_image(contents: Contents, team: str) -> Image:
 
 
 def _read_entry(contents: Contents) -> dict[str, Any]:
-    """The entry of manifest.json for the one image."""
     manifest = strict_json(contents.files.get(MANIFEST, b""))
     is_list = isinstance(manifest, list)
     if not is_list or not all(isinstance(entry, dict) for entry in manifest):
@@ -133,7 +132,6 @@ def _check_tags(entry: Mapping[str, Any], index: Mapping[str, Any], team: str) -
 
 
 def _annotated_tags(descriptor: Mapping[str, Any], team: str) -> Iterator[str]:
-    """Tags of an image in index.json."""
     annotations = descriptor.get("annotations") or {}
     # Engines take both of these for the name of an image.
     for key in ("io.containerd.image.name", "org.opencontainers.image.ref.name"):

@@ -289,7 +289,6 @@ def _inner_target(name: str, target: str) -> str:
 
 
 def _check_path(path: str) -> None:
-    """Refuse a path that a system cannot have."""
     encoded = b""
     with suppress(UnicodeEncodeError):
         encoded = os.fsencode(path)

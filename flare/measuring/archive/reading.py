@@ -127,23 +127,10 @@ def read_archive(
 ) -> Archive:
     """Read an archive and check everything that can be checked without running it.
 
-    Parameters
-    ----------
-    path : Path
-        TEAMNAME.tar.gz.
-    is_named : bool
-        Whether the image in it has to be called teamname:latest; never an algorithm's.
-    contract : Contract
-        How it will be run.
-    model : Path, optional
-        The model that was sent beside it.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or one may not be read.
-    ArchiveError
-        If it is a folder, a device, a pipe or a socket.
+    The path is that of TEAMNAME.tar.gz, in which the image has to be called
+    teamname:latest if it `is_named`, but never an algorithm's. A model was sent beside
+    it. An InputError is raised if there is no such file, or one may not be read; an
+    ArchiveError if it is a folder, a device, a pipe or a socket.
     """
     with sent_file(path, ArchiveError, f"TEAMNAME{SUFFIX}") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -214,7 +201,6 @@ def _name_findings(name: str) -> Iterator[Finding]:
 
 
 def _configuration_findings(image: Image, contract: Contract) -> Iterator[Finding]:
-    """Problems and doubts of how an image starts."""
     yield from _program_findings(image, contract)
     for excess in excesses(image.settings):
         yield excess, "Set fewer, or shorter ones, in the Dockerfile."
@@ -227,7 +213,6 @@ def _configuration_findings(image: Image, contract: Contract) -> Iterator[Findin
 
 
 def _program_findings(image: Image, contract: Contract) -> Iterator[Finding]:
-    """Problems and doubts of the program that an image starts, and of its platform."""
     platform = tuple(image.configuration.get(key) for key in ("os", "architecture"))
     if platform != PLATFORM:
         text = f"it is for {safe('/'.join(map(str, platform)))}, not linux/amd64"
@@ -242,7 +227,6 @@ def _program_findings(image: Image, contract: Contract) -> Iterator[Finding]:
 
 
 def _variable_findings(name: str, value: str, contract: Contract) -> Iterator[Finding]:
-    """Problems and doubts of a variable of the environment."""
     match name:
         case "BASH_ENV" if value:
             text = "bash runs that file before anything else"
@@ -314,7 +298,6 @@ READ_BY_ENGINES = ("/etc/passwd", "/etc/group")
 def _content_findings(
     image: Image, contract: Contract, mounts: Sequence[str]
 ) -> Iterator[Finding]:
-    """Problems of the files of an image, and of where folders are mounted."""
     files = FileSystem([blob.layer for blob in image.layers])
     folder = str(image.settings.get("WorkingDir") or "/")
     if len(folder) > PATH_CHARACTERS:
@@ -333,7 +316,6 @@ def _content_findings(
 
 
 def _engine_findings(files: FileSystem) -> Iterator[Finding]:
-    """Problems of files that an engine opens itself."""
     for path in READ_BY_ENGINES:
         if files.at(files.resolve(path) or "") is Kind.SPECIAL:
             text = f"its {path} is {Kind.SPECIAL.value}, for which an engine would wait"
@@ -401,20 +383,10 @@ def script_findings(content: bytes) -> Iterator[Finding]:
 def write_image(archive: Archive, file: BinaryIO) -> None:
     """Write the image of a checked archive as an uncompressed tar file.
 
-    The team's file is gone through once more, and the layers are written in its order.
-
-    Parameters
-    ----------
-    archive : Archive
-        As `read_archive` gives it, without problems.
-    file : file object
-        Only written to, front to back; it may be a pipe.
-
-    Raises
-    ------
-    ArchiveError
-        If the archive has changed since it was checked. What was written so far has no
-        manifest yet, and is not the image of anything.
+    The team's file is gone through once more, and the layers are written in its order,
+    front to back: the tar file may be a pipe. An ArchiveError is raised if the archive
+    has changed since it was checked. What was written so far has no manifest yet, and
+    is not the image of anything.
     """
     _write_file(file, "oci-layout", _LAYOUT)
     layers = {layer.name: layer for layer in archive.layers}

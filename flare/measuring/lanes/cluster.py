@@ -177,7 +177,6 @@ class ClusterLanes(LanePool):
     # --- Which workers there are --------------------------------------------------
 
     def _present(self) -> set[str]:
-        """Addresses of all workers with the resource."""
         # A client that was cut off gives up all that it has sent. Then it looks for a
         # minute whether the scheduler comes back, and callers wait meanwhile.
         for _ in range(round(WAIT_S / ANSWER_S)):

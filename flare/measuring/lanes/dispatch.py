@@ -172,7 +172,6 @@ class Dispatch:
     # --- Taking in ----------------------------------------------------------------
 
     def _hear(self, lane: Lane, message: Message | None) -> None:
-        """Act on a message of a lane about its team."""
         match message:
             case CaseRecord() if message.case in self._running[lane].left:
                 self._count(self._running[lane], message)
@@ -184,7 +183,6 @@ class Dispatch:
                 self._end(lane, self._running.pop(lane))
 
     def _count(self, turn: Turn, record: CaseRecord) -> None:
-        """Tell the listener of a case, and how many have been run."""
         turn.left.discard(record.case)
         turns = [*self._queue, *self._running.values()]
         left = sum(len(unfinished.left) for unfinished in turns)

@@ -257,7 +257,6 @@ def _own_files(
 def _nest(
     bundle: zipfile.ZipFile, name: str, files: Iterable[tuple[str, bytes]]
 ) -> None:
-    """Add a zip to a zip."""
     with (
         bundle.open(name, "w", force_zip64=True) as stream,
         zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,

@@ -83,7 +83,6 @@ def _unpack(file: Path, target: Path) -> None:
 
 
 def _command(program: Path) -> list[str]:
-    """The words that a program's metadata.yaml says."""
     text = (program / PROGRAMS[0]).read_text(encoding="utf-8")
     line = re.search(r"^command: *(.+)$", text, re.MULTILINE)
     return shlex.split(line[1]) if line else []

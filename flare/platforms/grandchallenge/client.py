@@ -144,7 +144,6 @@ class Client:
         return hashlib.sha256(self._token.encode()).hexdigest()[:8]
 
     def _redact(self, text: str) -> str:
-        """A text without any form of the token."""
         return self._forms.sub("[token]", text)
 
     def _host_of(self, url: str) -> str:
@@ -216,16 +215,9 @@ class Client:
         each time. Of a file, a part of 8 MiB has to arrive each minute, and all of it
         within six hours, unless the client has other limits.
 
-        Raises
-        ------
-        FileRefusedError
-            If the host refuses it; a new address may help.
-        TooLargeError
-            If it is too large.
-        PlatformError
-            If it does not arrive.
-        OutputError
-            If it cannot be written.
+        A FileRefusedError is raised if the host refuses it, where a new address may
+        help; a TooLargeError if it is too large, a PlatformError if it does not arrive,
+        and an OutputError if it cannot be written.
         """
         if file.exists():
             return

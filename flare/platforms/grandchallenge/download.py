@@ -368,7 +368,6 @@ def _list_evaluations(client: Client, phase: str) -> Iterator[Any]:
 def _evaluation(
     value: Mapping[str, Any], phase: str, users: Mapping[str, str]
 ) -> Evaluation:
-    """An evaluation as the API describes it."""
     metrics = None
     for output in value["outputs"]:
         socket = output.get("socket") or output["interface"]

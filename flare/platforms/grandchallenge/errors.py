@@ -44,12 +44,7 @@ class LongAnswerError(PlatformError):
 class PassingError(Exception):
     """Something has failed that may not fail the next time.
 
-    Parameters
-    ----------
-    problem : str
-        What has failed.
-    pause_s : float, optional
-        Seconds after which the host wants to be asked again.
+    The host may want to be asked again after some seconds.
     """
 
     def __init__(self, problem: str, pause_s: float = 0.0) -> None:

@@ -218,7 +218,6 @@ def _inspect(engine: Docker, image: str) -> dict[str, Any]:
 
 
 def _challenge_text(engine: Docker, image: str, challenge: str) -> bytes:
-    """The file of a challenge that is only in an image."""
     command = [
         *("run", "--rm", "--platform", "linux/amd64", "--network", "none"),
         *("--entrypoint", "python", image, "-m", "flare", "challenge", "show"),

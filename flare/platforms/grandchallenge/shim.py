@@ -103,7 +103,6 @@ def run(
 
 
 def _end(process: subprocess.Popen[Any]) -> None:
-    """End a process and what it has started, gently at first."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is None:
             os.killpg(process.pid, number)

@@ -59,7 +59,6 @@ def _is_utf8(stream: bytes) -> bool:
 
 
 def _failure(run: Run) -> str:
-    """The message of a program that has failed; empty if it has not."""
     if run.is_late:
         return "Time limit exceeded"
     if not (_is_utf8(run.stdout) and _is_utf8(run.stderr)):
@@ -210,7 +209,6 @@ def _output_warnings(verdict: Verdict) -> Iterator[str]:
 
 
 def _column_warnings(verdict: Verdict) -> Iterator[str]:
-    """Tell the columns of the board for which metrics.json has no number."""
     for path in verdict.phase.paths:
         problem = problem_at(verdict.metrics, path)
         if problem and path in verdict.phase.ranked:

@@ -269,7 +269,6 @@ class Service:
         return True
 
     def _try(self, entry: Entry, *, is_again: bool) -> None:
-        """Serve a submission as far as it goes."""
         title = safe(entry.title)
         try:
             self._serve(entry, is_again=is_again)
@@ -344,11 +343,9 @@ class Service:
         return paused.since + timedelta(seconds=patience_s)
 
     def _end(self, entry: Entry) -> datetime:
-        """When a submission is answered, however far it is."""
         return min(entry.ends_at(self._hours), self._paused[entry.key].end)
 
     def _team_message(self, entry: Entry, error: FlareError) -> str:
-        """The message for the team if an error stays."""
         if isinstance(error, ProgramError):
             return str(error)
         problem = (
@@ -443,7 +440,6 @@ class Service:
         return self._work.score(entry.team)
 
     def _done(self, submission: Submission, step: Step, **changes: Any) -> Entry:
-        """Write down a step, and tell of it."""
         entry = self.journal.keep(submission, step, **changes)
         self._on_step(entry)
         return entry

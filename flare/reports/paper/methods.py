@@ -470,7 +470,6 @@ def _group(pairs: Iterable[tuple[Metric, _Value]]) -> dict[_Value, str]:
 
 
 def _number(value: object) -> str:
-    """A number as short as it can be."""
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 

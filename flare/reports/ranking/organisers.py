@@ -167,7 +167,6 @@ def _hard_cases(
 
 
 def _answers_table(metrics: Sequence[MetricValues]) -> Table:
-    """The values of answers, of which each team has one."""
     columns = [Column("team", metrics[0].teams, is_text=True)]
     for values in metrics:
         if not values.metric.is_of_each_case:
@@ -457,7 +456,6 @@ def schemes_chart(schemes: Sequence[Scheme]) -> Chart:
 
 
 def _schemes_table(schemes: Sequence[Scheme]) -> Table:
-    """Who moves where when the teams are ranked in another way."""
     moves_by_scheme, still = scheme_moves(schemes)
     rows = []
     for scheme, moves in moves_by_scheme:

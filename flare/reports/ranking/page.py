@@ -312,7 +312,6 @@ def lines_or(lines: Sequence[str], words: str) -> Part:
 def _first_table(
     public: PublicRanking, look: Sequence[str], links: Mapping[str, str]
 ) -> Table:
-    """The ranking; teams lead to their own pages, and have signs of what is odd."""
     places = public.places
     teams = list(map(attrgetter("team"), places))
     alarms, names = alarms_of(teams, look), []

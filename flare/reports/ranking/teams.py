@@ -219,7 +219,6 @@ def _value_chart(standing: OwnStanding, column: OwnMetric) -> Chart:
 
 
 def _cases_table(standing: OwnStanding, columns: Mapping[int, OwnMetric]) -> Table:
-    """The values and ranks of each case by the metrics with these numbers."""
     shown = [Column("case", standing.cases, is_text=True)]
     medians = ""
     for number, column in columns.items():
@@ -245,7 +244,6 @@ def _rank_cell(rank: float, teams: int) -> Cell:
 def _means_table(
     standing: OwnStanding, columns: Sequence[OwnMetric], *, exact: bool
 ) -> Table:
-    """Means and mean ranks by metric; for organisers, means of the rivals as well."""
     shown = [
         Column("metric", map(attrgetter("heading"), standing.metrics), is_text=True),
         Column("mean", map(partial(_mean_cell, exact=exact), columns)),

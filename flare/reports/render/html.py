@@ -222,6 +222,5 @@ def _variables(palette: Mapping[str, str]) -> str:
 
 
 def _digest(text: str) -> str:
-    """The digest by which a policy knows a text."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"

@@ -292,7 +292,6 @@ def _draw_fields(axes: Axes, rows: Sequence[Fields]) -> None:
 def _squares(
     side: float, row: int, left: float, width: float, number: int
 ) -> list[_Rectangle]:
-    """Squares in the middle of neighbouring fields, as parts of these."""
     squares = []
     for field in range(number):
         x = left + width * (field + (1 - side) / 2)
@@ -301,7 +300,6 @@ def _squares(
 
 
 def _outline(rectangles: Sequence[_Rectangle]) -> Outline:
-    """One path around all rectangles."""
     from matplotlib.path import Path as Outline
 
     corners = [

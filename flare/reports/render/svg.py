@@ -224,7 +224,6 @@ def drawing(
 
 
 def _upright(place: float, height: float, css: str) -> Markup:
-    """A line from below the axis to the end."""
     x = percent(place)
     return element("line", x1=x, x2=x, y1=TOP, y2=height, class_=css)
 
@@ -259,7 +258,6 @@ def _fixed(mark: Blobs | Says, y: float, row: float) -> Iterable[Markup]:
 
 
 def _blobs(blobs: Blobs, y: float, row: float) -> Iterable[Markup]:
-    """A line, and round blobs on it."""
     low, high = map(percent, blobs.span)
     yield element("line", x1=low, x2=high, y1=y, y2=y, class_="span")
     for place, part, words in blobs.blobs:
