@@ -226,7 +226,6 @@ def read_metrics(output):
 
 
 def run_flare(*arguments, **options):
-    """Run a command of the program; its streams come back as text."""
     if options.keys() <= {"cwd", "env"} and _is_plain(options.get("env")):
         run = run_warm(("-m", "flare"), [*map(str, arguments)], **options)
         run.stdout, run.stderr = run.stdout.decode(), run.stderr.decode()
@@ -235,7 +234,6 @@ def run_flare(*arguments, **options):
 
 
 def run_command(*words, **options):
-    """Run any program, at the top of the project; its streams come back as text."""
     usual = {"cwd": ROOT, "capture_output": True, "text": True, "check": False}
     return subprocess.run([str(word) for word in words], **usual | options)
 

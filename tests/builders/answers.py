@@ -35,7 +35,6 @@ def metrics_of(kind):
 
 
 def answer_row(number, reference, prediction, problem=""):
-    """A row of texts, lists of cells, or numbers."""
     return AnswerRow(
         answers="task",
         case=f"case_{number:03}",

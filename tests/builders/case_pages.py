@@ -34,7 +34,6 @@ class Evaluated:
         )
 
     def write(self, *, on_drawn=None, **more):
-        """Write the report with its case pages; the folder that holds them."""
         write_report(
             [self.metrics],
             self.pages,

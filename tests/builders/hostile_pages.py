@@ -103,7 +103,6 @@ def write_comparisons(folder, content):
 
 
 def write_groups(file, cases):
-    """A column of two large groups, and one of small ones with hostile names."""
     rows = [
         (case, "AB"[n % 2], HOSTILE[n % len(HOSTILE)]) for n, case in enumerate(cases)
     ]

@@ -188,12 +188,10 @@ class Kills:
         self._bench, self._kept = bench, []
 
     def note(self):
-        """Note what has a row now, and how often each case was run."""
         done, state = rows_so_far(self._bench.results), self._bench.engine.state
         self._kept.append((done, {team: runs_noted(state, team) for team in "abc"}))
 
     def check(self, stdout):
-        """See that each case was measured, told of once, and not run again."""
         cases = {(team, case) for team in "abc" for case in case_names(3)}
         assert rows_so_far(self._bench.results) == cases
         for team in "abc":

@@ -13,7 +13,6 @@ METRICS = ("dsc", "nsd", "hd95", "assd", "volume_difference")
 
 
 def write_challenge(folder):
-    """A challenge file that has five metrics, and ranks by `RANKED`."""
     lines = ['extends = "flare22"', f"metrics = {[*METRICS]}"]
     for metric in RANKED:
         better = "higher" if metric in METRICS[:2] else "lower"

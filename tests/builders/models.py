@@ -23,7 +23,6 @@ compress = functools.partial(gzip.compress, mtime=0)
 
 
 def model_bytes(files=WEIGHTS, *more, pack=compress):
-    """A model of some files, and of more entries behind them."""
     content = io.BytesIO()
     # As tar -C FOLDER . writes it.
     folder = entry(".", type=tarfile.DIRTYPE, mode=0o755)

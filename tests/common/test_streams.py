@@ -37,7 +37,6 @@ BOTH = pytest.mark.parametrize("kind", [GzipStream, SizedGzipStream])
 
 
 def read_all(kind, packed, size=3_196_608):
-    """All content as a label map is read: its header, then what is expected of it."""
     stream = kind(io.BytesIO(packed))
     content = stream.read(HEADER)
     stream.expect(size - len(content))

@@ -73,7 +73,6 @@ class Notes(Listener):
         return [word if isinstance(word, str) else word[1] for word in self.told]
 
     def runs(self):
-        """Team, case and numbers of each case."""
         return [(t[0], t[1], *t[3:]) for t in self.told if not isinstance(t, str)]
 
 
@@ -113,7 +112,6 @@ class Bench:
         self.told = self.notes.told
 
     def archive(self, team, script, **settings):
-        """The archive of a team whose predict.sh is a script."""
         files = FILES | {"workspace/predict.sh": script.encode() + b"\n"}
         name, tags = f"{team}.tar.gz", [f"{team}:latest"]
         return save(self.sent, files, name=name, tags=tags, **settings)
@@ -189,7 +187,6 @@ def light(monkeypatch):
 
 @pytest.fixture
 def bench(tmp_path, case_data, scripted_engine, light):
-    """What teams are measured on, without any real engine."""
     return Bench(tmp_path, case_data, scripted_engine)
 
 
@@ -217,8 +214,6 @@ def measure(bench, flare):
 
 @pytest.fixture
 def serve(bench, flare):
-    """Serve what teams have sent, by the command; nobody has waited for it."""
-
     def run(*options, where=bench.sent):
         for file in bench.sent.glob("*.tar.gz"):
             if time.time() - file.stat().st_mtime < 50:

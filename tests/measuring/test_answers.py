@@ -320,7 +320,6 @@ REFUSED = {
 
 
 def one_image(folder, text=ALONE, name="c1_0000"):
-    """An image, and a challenge of answers alone."""
     (folder / "alone.toml").write_text(text)
     images = write_cases(folder / "images", [name])
     return images, read_challenge(str(folder / "alone.toml"))

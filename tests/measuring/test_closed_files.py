@@ -21,7 +21,6 @@ def umask(mask):
 
 
 def modes(folder):
-    """The modes of folders, and of files, in a folder and of itself."""
     paths = [folder, *folder.rglob("*")]
     found = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
     return (

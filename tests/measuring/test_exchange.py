@@ -43,8 +43,6 @@ INFO = """{ echo '{"ServerVersion": "1"}'; exit; }"""
 
 @pytest.fixture
 def take(tmp_path):
-    """Take an output that a stand-in for the engine hands over as a tar file."""
-
     def run(content, status=0, is_alive=True, answer_files=()):
         (tmp_path / "content").write_bytes(content)
         program = tmp_path / "engine"

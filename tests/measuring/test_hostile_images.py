@@ -132,7 +132,6 @@ LINES = {
 
 
 def few_files():
-    """Let the program open no more files than by default elsewhere."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
 
 

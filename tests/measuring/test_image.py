@@ -74,7 +74,6 @@ class Loader(Docker):
 
 
 def saying(text):
-    """A program that takes an image, and then fails with a text."""
     return ("sh", "-c", 'cat > /dev/null; printf %s "$1" >&2; exit 1', "", text)
 
 

@@ -104,7 +104,6 @@ def test_cold_caches_are_refused_side_by_side(bench, measure):
 
 @pytest.fixture
 def pages(monkeypatch, bench):
-    """Each page that was written, with the containers that there were meanwhile."""
     written = []
 
     def write(file, text):

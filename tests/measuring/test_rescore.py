@@ -105,7 +105,6 @@ def test_the_same_rules_give_the_same_bytes_and_what_has_no_predictions_is_left(
 
 
 def evaluated(results, labels, team, **options):
-    """A team that was only evaluated, as one that was downloaded."""
     folder = results / team
     write_cases(folder / "predictions", CASES[:1], labels=organ_boxes(shift=3))
     (folder / "predictions" / "inputs.json").write_text("[]")

@@ -25,7 +25,6 @@ def code_of(line):
 
 
 def steps(bench):
-    """How far each submission is, by its file."""
     content = json.loads((bench.results / ".serve" / "journal.json").read_text())
     return {entry["title"]: entry["step"] for entry in content["submissions"]}
 

@@ -108,7 +108,6 @@ def test_two_submissions_at_once_get_an_answer_each(
 
 
 def without_times(answer):
-    """An answer, but for what was measured by a clock."""
     metrics = answer["metrics"]
     metrics["evaluation"].pop("commit", None)  # somebody may commit meanwhile
     for part in ("case", "aggregates", "efficiency"):

@@ -32,7 +32,6 @@ ANYBODY = 12345
 
 
 def text_of(*command):
-    """Stdout of a command that has to succeed."""
     run = call(*command)
     assert run.returncode == 0, run.stderr.decode()
     return run.stdout.decode()
@@ -117,7 +116,6 @@ def test_refusals_in_the_image_are_one_line(image, tmp_path):
 
 
 def inside(image, *command, user="flare"):
-    """What a command prints in the image."""
     start = ("docker", "run", "--rm", "--user", user, "--entrypoint", command[0], image)
     return text_of(*start, *command[1:])
 

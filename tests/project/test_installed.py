@@ -87,8 +87,6 @@ def installed(wheel, tmp_path_factory):
 
 @pytest.fixture
 def call(installed, tmp_path):
-    """Run the installed program in an empty folder."""
-
     def run_program(*words):
         return run_command(
             installed / "flare", *map(str, words), cwd=tmp_path, env=clean_environment()

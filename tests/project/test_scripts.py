@@ -24,7 +24,6 @@ SCRIPTS = [
 
 
 def call(script, *arguments, **environment):
-    """Run a script with hardly any environment."""
     return run_command(
         ROOT / script, *arguments, env={"PATH": "/usr/bin:/bin", **environment}
     )

@@ -24,7 +24,6 @@ OWN_SCHEMES = ("about", "blob", "data")
 
 
 def build(sources, *options):
-    """Build the site of a checkout as scripts/docs.sh does."""
     return run_command(
         sys.executable,
         "-m",

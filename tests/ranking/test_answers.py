@@ -71,7 +71,6 @@ def paired_dsc(values):
 
 
 def problem_of(folder, challenge):
-    """What is wrong with results, after the name of the file below a folder."""
     with pytest.raises(RankingError) as caught:
         rank_results(folder, challenge, RankingOptions(bootstrap=0))
     file = caught.value.file.removeprefix(str(folder))

@@ -25,7 +25,6 @@ def missing_of(table):
 
 
 def problem_of(source, metrics, challenge=FLARE21):
-    """What is wrong with results, without file and remedy."""
     error = error_of(RankingError, read_results, source, metrics, challenge)
     return error.problem
 

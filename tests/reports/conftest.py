@@ -32,7 +32,6 @@ def window(page_browser):
 
 @pytest.fixture(scope="session")
 def still_window(page_browser):
-    """A window without scripts."""
     found = Window(page_browser, has_scripts=False)
     yield found
     found.close()
@@ -40,8 +39,6 @@ def still_window(page_browser):
 
 @pytest.fixture
 def open_page(window, pages):
-    """Open one of the pages."""
-
     def open_it(kind, **settings):
         window.open(pages / f"{kind}.html", **settings)
         return window
@@ -51,8 +48,6 @@ def open_page(window, pages):
 
 @pytest.fixture
 def open_still(still_window, pages):
-    """Open one of the pages without scripts."""
-
     def open_it(kind):
         still_window.open(pages / f"{kind}.html")
         return still_window.page

@@ -47,7 +47,6 @@ def random_content(seed, cases=30):
 
 
 def column(content, metric):
-    """The values of a metric, by case."""
     files = content["case"]["gt_fname"]
     return {
         files[number].removesuffix(".nii.gz"): value

@@ -25,7 +25,6 @@ ROWS = {"mean of organs": "", "liver": "_liver", "left kidney": "_left_kidney"}
 
 
 def page_of(folder, content, **more):
-    """The organisers' page of a metrics.json with this content."""
     return organiser_page(
         read_evaluation(write_json(folder / "metrics.json", content)), **more
     )

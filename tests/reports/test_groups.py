@@ -22,7 +22,6 @@ CASES = [f"case_{n:03}" for n in range(1, 12)]
 
 
 def groups_file(tmp_path, groups):
-    """A table of centres, one for each case."""
     file = tmp_path / "cases.csv"
     rows = [f"{case},{group}\n" for case, group in zip(CASES, groups, strict=False)]
     file.write_text("case,centre\n" + "".join(rows))
@@ -30,7 +29,6 @@ def groups_file(tmp_path, groups):
 
 
 def page_of(tmp_path, groups, *, is_organiser):
-    """The page of an evaluation with groups, as HTML."""
     source = write_json(tmp_path / "metrics.json", metrics_content(SCORES))
     output = tmp_path / "page.html"
     file = groups_file(tmp_path, groups)
@@ -101,7 +99,6 @@ VALUES = {
 
 
 def ranking_page(tmp_path, groups, *, is_organiser, **options):
-    """The page of a ranking with groups, as HTML."""
     source = write_table(
         tmp_path / "table.csv",
         [

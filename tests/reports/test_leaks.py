@@ -112,7 +112,6 @@ def test_nothing_is_told_but_rounded_scores_and_their_means(tmp_path, kind):
 
 
 def own_page(folder, content):
-    """The participant's page of a metrics.json with this content, as HTML."""
     source = write_json(folder / "metrics.json", content)
     write_report([source], folder / "page.html", is_organiser=False)
     return (folder / "page.html").read_text(encoding="utf-8")

@@ -23,13 +23,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def plates_of(tmp_path, content):
-    """The figures of a metrics.json with this content."""
     source = write_json(tmp_path / "metrics.json", content)
     return list(evaluation_plates(scores_of(read_evaluation(source))))
 
 
 def texts(svg):
-    """All texts of a drawing."""
     return {"".join(own.itertext()).strip() for own in ET.parse(svg).iter(f"{SVG}text")}
 
 

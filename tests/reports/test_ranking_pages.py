@@ -30,7 +30,6 @@ def results(tmp_path):
 
 
 def page_of(source, *, is_organiser=True, **options):
-    """The page of results, as content."""
     # Fewer draws than usual, which take longer.
     options = RankingOptions(**({"bootstrap": 30} | options))
     audience = {"is_organiser": is_organiser, "has_teams": False}
@@ -39,7 +38,6 @@ def page_of(source, *, is_organiser=True, **options):
 
 
 def words_of(page):
-    """What a page says beside its tables and charts."""
     parts = [*page.lead, *parts_of(page)]
     texts = [getattr(own, "text", "") for own in parts]
     return " ".join([*texts, *(t for own in parts for t in getattr(own, "items", ()))])

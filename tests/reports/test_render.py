@@ -209,7 +209,6 @@ def test_numbers_and_figures_can_be_taken_away_but_not_on_paper():
 
 
 def tips_of(html):
-    """What the figures of a page tell."""
     found = re.findall(r'<script type="application/json">(.*?)</script>', html)
     return [json.loads(text) for text in found]
 

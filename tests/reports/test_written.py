@@ -24,7 +24,6 @@ DECISIONS = decisions("case_1", "team_4", "team_2", "team_1", "=1+1")
 
 
 def make_options(folder):
-    """How they are ranked, with a decision about each."""
     (folder / "decisions.toml").write_text(DECISIONS)
     return {
         "decisions": folder / "decisions.toml",
@@ -38,7 +37,6 @@ def make_options(folder):
 
 @pytest.fixture
 def results(tmp_path):
-    """The results of all teams."""
     return write_teams(tmp_path / "results", **FIVE)
 
 

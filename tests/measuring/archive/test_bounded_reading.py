@@ -84,7 +84,6 @@ def test_layers_together_hold_what_they_hold_one_by_one(seed):
 
 
 def counted(monkeypatch, owner, name):
-    """Count the calls of a function, which goes on working."""
     calls, function = [], getattr(owner, name)
 
     def call(*arguments):
@@ -126,7 +125,6 @@ def test_scripts_that_are_only_named_to_help_are_few(tmp_path, monkeypatch):
 
 
 def pax(content, number=1):
-    """A layer whose files have a PAX header of some bytes."""
     layer = io.BytesIO()
     header = tarfile.TarInfo("x")
     header.type, header.size = tarfile.XHDTYPE, len(content)

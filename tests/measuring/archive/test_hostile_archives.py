@@ -188,7 +188,6 @@ def test_files_that_are_not_what_their_names_say(tmp_path, what):
 
 
 def members(layer):
-    """In two gzip members, as parallel compressors write it."""
     return gzip.compress(layer[:700]) + gzip.compress(layer[700:])
 
 

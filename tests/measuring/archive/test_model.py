@@ -26,7 +26,6 @@ def link(name, target):
 
 
 def unpacked(folder, *more, files=WEIGHTS):
-    """The folder of a model that was unpacked."""
     unpack_model(read_model(write_model(folder, files, *more)), folder / "model")
     return folder / "model"
 

@@ -428,7 +428,6 @@ def test_a_file_that_is_not_there(tmp_path):
 
 @pytest.fixture(scope="module")
 def sent(tmp_path_factory):
-    """Files that a team may have sent, whole."""
     folder = tmp_path_factory.mktemp("sent")
     return {
         "docker": save(folder, compress=False).read_bytes(),

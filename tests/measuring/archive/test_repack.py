@@ -39,7 +39,6 @@ KINDS = {
 
 
 def written(archive):
-    """What is handed over, as bytes."""
     content = io.BytesIO()
     write_image(archive, content)
     return content.getvalue()

@@ -33,12 +33,10 @@ TEAMS = ("good", "crash", "silent", "text")
 
 
 def where(bench):
-    """What is measured, and how."""
     return bench.folder, bench.images, *LIMITS
 
 
 def session_of(folder):
-    """The only session of a team, and its settings."""
     content = json.loads((folder / "measurement.json").read_text())
     (session,) = content["sessions"]
     return session, content["settings"]

@@ -39,7 +39,6 @@ def run(tmp_path, monkeypatch):
 
 
 def teams(*names, cases=("c1", "c2")):
-    """Teams with all cases left, and an image of their own."""
     return [(name, cases, f"image of {name}") for name in names]
 
 

@@ -62,7 +62,6 @@ class Clock:
 
 
 def sampled(gpu, pause, **more):
-    """What is sampled of a GPU, every 0.1 s, until a pause says that it is enough."""
     sampler = Sampler(0.1, gpu=gpu, **more)
     sampler._start = 100.0
     sampler.collect(pause)

@@ -22,7 +22,6 @@ CONTENT = bytes(range(256)) * 40
 
 @pytest.fixture
 def platform(external_platform):
-    """A platform with a phase, and a submission of it."""
     external_platform.pk = external_platform.submit("jane", CONTENT)
     return external_platform
 
@@ -41,7 +40,6 @@ def calls(platform, pauses, monkeypatch):
 
 
 def address(platform):
-    """Where the archive is, in the platform's words."""
     host = f"https://localhost:{platform.server_port}"
     return f"{host}/media/docker/images/{platform.pk}/x.tar.gz"
 
@@ -161,7 +159,6 @@ def test_what_begins_like_a_token_costs_no_time(platform, calls, monkeypatch):
 
 
 def fetched(platform, calls, file):
-    """The archive, of the platform's address."""
     calls.fetch(address(platform), file)
     return file.read_bytes()
 

@@ -55,8 +55,6 @@ def environment(certificate, monkeypatch):
 
 @pytest.fixture
 def host(certificate, environment):
-    """Let a host answer."""
-
     @contextmanager
     def answering(*answers):
         server = ToldHost(*answers)

@@ -41,7 +41,6 @@ def uploaded(platform, **users):
 
 
 def address(platform, pk):
-    """Where the platform has what was uploaded."""
     host = platform.api.removesuffix("/api/v1/")
     return f"{host}/media/docker/images/{pk}/x.tar.gz"
 
@@ -69,7 +68,6 @@ def fetch(platform, monkeypatch, capfd):
 
 
 def line_of(run):
-    """The only line on stderr of a run that failed."""
     status, stdout, stderr = run
     assert status == 1, stdout
     (line,) = stderr.splitlines()
@@ -83,7 +81,6 @@ def numbers(output):
 
 
 def names(folder):
-    """Everything in a folder."""
     found = (path.relative_to(folder) for path in folder.rglob("*"))
     return sorted(path.as_posix() for path in found)
 

@@ -58,7 +58,6 @@ def waiting(platform, source, user="jane", archive=b"image", **more):
 
 
 def claimed(platform, source, **more):
-    """A submission that is ours."""
     return source.claim(waiting(platform, source, **more), is_again=False)
 
 
@@ -243,7 +242,6 @@ def two_users(platform):
 
 
 def claim_next(source):
-    """Claim what has waited for longest."""
     return source.claim(source.claimable()[0], is_again=False)
 
 
@@ -598,7 +596,6 @@ def test_a_file_is_asked_for_again(platform, source, tmp_path, is_moved, faults)
 
 
 def serve_one(source, folder):
-    """Take the one submission to its answer."""
     (submission,) = source.claimable()
     submission = source.claim(submission, is_again=False)
     source.download(submission, folder)

@@ -32,7 +32,6 @@ CASES = ("case_1", "case_2", "case_3")
 
 
 def write_team(folder, failed=None):
-    """A team that is measured and scored."""
     write_measured(folder, CASES, failed=failed, scores={"liver": (0.9, 0.8, 0.7)})
 
 
@@ -94,7 +93,6 @@ AREAS = ("gpu_memory_area_mb_s", "cpu_area_percent_s")
 
 
 def ranking_by(*metrics):
-    """FLARE 2021 with another ranking."""
     rules = read_challenge("flare21")
     rules_of = {"runtime_s": Better.LOWER}
     ranking = tuple(

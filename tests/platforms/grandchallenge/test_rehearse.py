@@ -218,7 +218,6 @@ USAGE = {"status": 0, "seconds": 2.5, "process_bytes": 99, "is_late": False}
 
 
 def rehearsed(**asked):
-    """The outcome of an image for the bundled predictions."""
     return rehearse(RehearsalOptions(submission=PREDICTIONS, **asked), VALIDATION)
 
 

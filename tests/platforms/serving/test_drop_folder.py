@@ -22,7 +22,6 @@ NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 
 @pytest.fixture
 def source(tmp_path):
-    """The folder, at some moment."""
     return DropFolder(tmp_path, lambda: NOW)
 
 

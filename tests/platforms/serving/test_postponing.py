@@ -27,14 +27,11 @@ LAST = timedelta(hours=23, minutes=30)
 
 @pytest.fixture
 def now():
-    """The time of the service."""
     return Passing()
 
 
 @pytest.fixture
 def make(tmp_path, now):
-    """A service on the journal of the test."""
-
     def service(source, work):
         return Service(source, work, tmp_path / ".serve", now=now)
 
@@ -56,7 +53,6 @@ def served(service):
 
 
 def tries(work, team):
-    """How often a team was measured."""
     return work.log.count(("measure", team))
 
 

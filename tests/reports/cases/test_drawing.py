@@ -15,7 +15,6 @@ STYLE = template_text("case.css")
 
 
 def colours_of(text):
-    """The colours that a part of the style sheet names."""
     return dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6})", text))
 
 
@@ -57,7 +56,6 @@ def test_missed_and_added_differ_by_more_than_their_colour():
 
 
 def rule(selector):
-    """The declarations of a rule that stands on a line of its own."""
     return STYLE.partition(f"\n{selector}{{")[2].partition("}")[0]
 
 

@@ -32,7 +32,6 @@ def test_the_worst_slice_is_not_that_of_a_speck_far_away(tmp_path):
 
 
 def with_components():
-    """A liver, and predicted pieces of it of one to five voxels far away."""
     reference = np.zeros((10, 16, 40), dtype=np.uint8)
     reference[2:8, 2:9, 2:9] = 1
     prediction = reference.copy()
@@ -49,7 +48,6 @@ def boxes(*labels):
 
 
 def apart():
-    """A liver that is predicted elsewhere, less than 10 mm away."""
     maps = np.zeros((2, 6, 8, 9), dtype=np.uint8)
     maps[0, 1:4, 1:5, 1:5] = maps[1, 4:6, 6:8, 6:9] = 1
     return maps

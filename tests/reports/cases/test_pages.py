@@ -47,7 +47,6 @@ def paths_of(picture):
 
 
 def words_of(page):
-    """All sentences of a page."""
     parts = [*page.lead, *(part for own in page.sections for part in own.parts)]
     texts = [getattr(part, "text", "") for part in parts]
     return [*texts, *(line for part in parts for line in getattr(part, "items", ()))]
@@ -172,7 +171,6 @@ def test_a_page_is_the_same_however_the_file_lies(tmp_path, slot, axes):
 
 
 def told(found):
-    """What the page of a case shows."""
     pictures = [(own.title, paths_of(own)) for own in plane_pictures(found)]
     surfaces = found.organs[0].surfaces
     corners = [

@@ -27,8 +27,6 @@ def made(tmp_path, monkeypatch):
 
 
 def change(*keys, value):
-    """Change what metrics.json says."""
-
     def changed(made):
         content = found = json.loads(made.metrics.read_text())
         for key in keys[:-1]:
@@ -40,8 +38,6 @@ def change(*keys, value):
 
 
 def cut(*parts):
-    """Let a file end early."""
-
     def changed(made):
         file = Path(*parts)
         file.write_bytes(file.read_bytes()[:-30])

@@ -16,7 +16,6 @@ SHOWN = ".stage > figure:nth-of-type({})"
 
 
 def pixels(page):
-    """What the viewer shows."""
     return page.locator("canvas").evaluate("canvas => canvas.toDataURL()")
 
 

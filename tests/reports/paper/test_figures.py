@@ -219,14 +219,12 @@ def analysis(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(analysis, tmp_path_factory):
-    """What flare rank writes of them."""
     folder = tmp_path_factory.mktemp("ranking")
     write_analysis(analysis, folder)
     return folder
 
 
 def write_figures(analysis, folder, *groupings):
-    """Write all figures of a ranking."""
     public = public_ranking(analysis, groupings, is_organiser=True)
     ranking = WholeRanking(analysis, public, metric_values(analysis), groupings)
     write_ranking_figures(ranking, organiser_page(ranking, {}), folder)
@@ -243,7 +241,6 @@ def numbers_of(analysis, folder, *groupings):
 
 @pytest.fixture(scope="module")
 def tables(analysis, tmp_path_factory):
-    """The numbers of all figures, by their names."""
     return numbers_of(analysis, tmp_path_factory.mktemp("figures"))
 
 
@@ -251,7 +248,6 @@ METRICS = ("dsc", "nsd", "runtime_s", "max_gpu_memory_mb")
 
 
 def number(cell):
-    """What a cell of numbers holds; None if it is empty."""
     return float(cell) if cell else None
 
 

@@ -35,7 +35,6 @@ NO_DRAWS = RankingOptions(bootstrap=0)
 
 
 def analysis_of(values, rules=None, challenge=FLARE21, reason=None, **options):
-    """An analysis of DSC and time by team, a pair for each case."""
     table = make_table(by_key(values), reason=reason)
     rules = rules or RankingRules(metrics=(DSC, TIME))
     return analyse(table, challenge, rules, options=RankingOptions(**options))
@@ -49,7 +48,6 @@ VALUES = {
 
 @pytest.fixture
 def folder(tmp_path):
-    """What is written of them."""
     write_analysis(analysis_of(VALUES, bootstrap=20), tmp_path)
     return tmp_path
 

@@ -27,7 +27,6 @@ def pages_of(source, folder, *, is_organiser=False, **options):
 
 
 def links_of(html):
-    """Where a page leads to."""
     return [attributes["href"] for tag, attributes in Page(html).elements if tag == "a"]
 
 
