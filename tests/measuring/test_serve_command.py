@@ -74,19 +74,6 @@ def test_a_bad_archive_a_crashing_one_and_one_that_is_right(bench, serve):
     assert [*(bench.results / ".serve" / "downloads").glob("*")] == []
 
 
-def test_a_configuration_that_no_engine_would_load_is_answered_at_once(bench, serve):
-    """It was postponed for 23.5 hours: the engine's words were taken for the host's."""
-    bench.archive("bad", PREDICT, top={"created": "yesterday"})
-
-    status, _, stderr = serve()
-
-    assert (status, stderr) == (0, "")
-    answer = bench.answer("bad")
-    assert answer["status"] == "Failed"
-    assert told(answer["error_message"]) == ("F15", "bad.tar.gz")
-    assert bench.engine.calls("image load") == []
-
-
 def test_what_is_answered_is_not_measured_again(bench, serve):
     """But for a new file of a team, which is a new submission."""
     (bench.sent / "bad.tar.gz").write_bytes(b"")
@@ -213,23 +200,6 @@ def test_nothing_is_claimed_where_no_empty_container_can_be_run(bench, serve, co
     bench.engine.work(command)
     assert serve()[0] == 0
     assert bench.engine.left() == []
-
-
-@pytest.mark.slow
-def test_a_changed_option_is_the_operator_s_to_mend(bench, serve):
-    """The line is the last one, at once; with the option as it was, it goes on."""
-    bench.archive("good", PREDICT)
-    serve("--timeout", "8")
-    shutil.rmtree(bench.results / ".serve")  # a new submission of the same image
-
-    status, stdout, stderr = serve("--timeout", "30")
-
-    assert (status, code_of(stderr)) == (1, "H07")
-    assert "measured with timeout_s 8.0, now it is 30.0" in stderr
-    assert "postponed" not in stdout
-    assert steps(bench) == {"good.tar.gz": "checked"}
-    assert serve("--timeout", "8")[0] == 0
-    assert bench.answer("good")["status"] == "Succeeded"
 
 
 @pytest.mark.slow
