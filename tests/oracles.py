@@ -8,6 +8,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from scipy import ndimage
 from surface_distance.lookup_tables import create_table_neighbour_code_to_surface_area
 
 KERNEL = np.array([[[128, 64], [32, 16]], [[8, 4], [2, 1]]])
@@ -105,3 +106,63 @@ def exact_signed_ranks(steps):
     variance = Fraction(2 * count * (count + 1) * (2 * count + 1) - ties, 48)
     z = float(above - mean - Fraction(1, 2)) / math.sqrt(variance)
     return above / mean - 1, math.erfc(z / math.sqrt(2)) / 2
+
+
+def components_of(mask, neighbours):
+    """Components of a mask by 6, 18 or 26 neighbours, and their number."""
+    axes = {6: 1, 18: 2, 26: 3}[neighbours]
+    return ndimage.label(mask, ndimage.generate_binary_structure(3, axes))
+
+
+class Lesions:
+    """Lesions of two masks by the fields of a definition, on whole arrays."""
+
+    def __init__(self, reference, prediction, spacing, rules):
+        self.rules = rules
+        widened = self.widen(reference)
+        parts, number = components_of(reference, rules.neighbours)
+        if rules.widened:
+            parts, number = components_of(widened, 26)
+        masks = [(parts == n) & reference for n in range(1, number + 1)]
+        masks.sort(key=lambda mask: np.flatnonzero(mask)[0])
+        others, other_number = components_of(prediction, rules.neighbours)
+        all_numbers = set(range(1, other_number + 1))
+        if rules.pairs.name == "TOUCHING":
+            partners = [{*others[self.widen(m)].tolist()} - {0} for m in masks]
+        else:
+            partners = self.one_to_one(masks, [others == n for n in all_numbers])
+        least = rules.above_mm3 / math.prod(spacing)
+        kept = [n for n, mask in enumerate(masks) if mask.sum() > least]
+        self.sizes = [int(masks[n].sum()) for n in kept]
+        self.found = sum(bool(partners[n]) for n in kept)
+        self.missed = len(kept) - self.found
+        self.dsc = [self.dice(masks[n], np.isin(others, [*partners[n]])) for n in kept]
+        false = all_numbers - set().union(*partners)
+        self.false = [int((others == n).sum()) for n in false]
+
+    def widen(self, mask):
+        if not self.rules.widened:
+            return mask
+        around = ndimage.generate_binary_structure(3, 2)
+        return ndimage.binary_dilation(mask, around, self.rules.widened)
+
+    def one_to_one(self, masks, others):
+        pairs = []
+        for (n, mask), (m, other) in itertools.product(
+            enumerate(masks), enumerate(others)
+        ):
+            iou = Fraction(int((mask & other).sum()), int((mask | other).sum()))
+            if iou and float(iou) >= self.rules.least_iou:
+                pairs.append((-iou, m, n))
+        partners = [set() for _ in masks]
+        free = set(range(len(others)))
+        for _, m, n in sorted(pairs):
+            if m in free and not partners[n]:
+                partners[n].add(m + 1)
+                free.remove(m)
+        return partners
+
+    @staticmethod
+    def dice(mask, other):
+        total = int(mask.sum() + other.sum())
+        return 2 * int((mask & other).sum()) / total if other.any() else 0.0

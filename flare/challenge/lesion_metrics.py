@@ -1,0 +1,237 @@
+"""Metrics of lesions: each a record with a function of the lesions of a case."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from flare.challenge.lesions import Definition, Hits
+from flare.challenge.metric import Better, Metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesion:
+    """A lesion of the reference, or one that is false."""
+
+    voxels: int
+    box: tuple[slice, slice, slice]
+    """Where it lies, along z, y, x."""
+    partners: int = 0
+    """How many lesions of the prediction belong to it."""
+    dsc: float = 0.0
+    """Of all that belong to it, as the following ones."""
+    nsd: float = 0.0
+    hd95: float = math.nan
+    """In mm; NaN if nothing belongs to it, or nobody asks for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesions:
+    """The lesions of an organ in one case, of which metrics are made."""
+
+    definition: Definition
+    references: tuple[Lesion, ...]
+    """Those that count."""
+    false: tuple[Lesion, ...]
+    """Those of the prediction that belong to none of the reference."""
+    hit_predictions: int
+    """How many of the prediction belong to one of the reference that counts."""
+    voxels: tuple[int, int]
+    """Of the organ in the reference, and in the prediction."""
+    voxel_ml: float
+
+    @property
+    def found(self) -> int:
+        """How many of the reference are found: TP."""
+        return sum(lesion.partners > 0 for lesion in self.references)
+
+    @property
+    def missed(self) -> tuple[Lesion, ...]:
+        """The lesions of the reference that nothing belongs to: FN."""
+        return tuple(lesion for lesion in self.references if not lesion.partners)
+
+    @property
+    def hits(self) -> int:
+        """The number that precision counts."""
+        is_of_references = self.definition.hits is Hits.REFERENCES
+        return self.found if is_of_references else self.hit_predictions
+
+    def ml(self, lesions: tuple[Lesion, ...]) -> float:
+        """The volume of some lesions."""
+        return sum(lesion.voxels for lesion in lesions) * self.voxel_ml
+
+    def mean(self, values: list[float], none: float) -> float:
+        """The mean of values of references and of false lesions; `none` of nothing."""
+        return math.fsum(values) / len(values) if values else none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LesionMetric(Metric):
+    """A metric of the lesions of each organ that has a definition."""
+
+    # Nobody compares functions.
+    of_lesions: Callable[[Lesions], float | None] = field(compare=False)
+    """The value; None where there is none."""
+    needs: str = ""
+    """The field of a definition that has to be set for it."""
+    needs_surfaces: bool = False
+    """Whether it is made of NSD or distances of each lesion."""
+
+
+def _dsc(lesions: Lesions) -> float:
+    values = [lesion.dsc for lesion in (*lesions.references, *lesions.false)]
+    return lesions.mean(values, 1.0)
+
+
+def _nsd(lesions: Lesions) -> float:
+    values = [lesion.nsd for lesion in (*lesions.references, *lesions.false)]
+    return lesions.mean(values, 1.0)
+
+
+def _hd95(lesions: Lesions) -> float:
+    rule = lesions.definition.mean
+    assert rule
+    values = [
+        lesion.hd95 if lesion.partners else rule.missed_distance_mm
+        for lesion in (*lesions.references, *lesions.false)
+    ]
+    return lesions.mean(values, 0.0)
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 1.0
+
+
+def _recall(lesions: Lesions) -> float:
+    return _share(lesions.found, len(lesions.references))
+
+
+def _precision(lesions: Lesions) -> float:
+    return _share(lesions.hits, lesions.hits + len(lesions.false))
+
+
+def _f1(lesions: Lesions) -> float:
+    """The harmonic mean of recall and precision, as one quotient of whole numbers.
+
+    So it is rounded once, as 2 TP / (2 TP + FP + FN) where both count the same hits.
+    """
+    true, references = lesions.found, len(lesions.references)
+    hits, predictions = lesions.hits, lesions.hits + len(lesions.false)
+    if not references and not predictions:
+        return 1.0
+    total = true * predictions + hits * references
+    return 2 * true * hits / total if total else 0.0
+
+
+def _count_difference(lesions: Lesions) -> float:
+    predictions = lesions.hit_predictions + len(lesions.false)
+    return float(abs(len(lesions.references) - predictions))
+
+
+def _false_volume(lesions: Lesions) -> float:
+    return lesions.ml(lesions.false)
+
+
+def _missed_volume(lesions: Lesions) -> float | None:
+    """None without lesions: nothing can be missed."""
+    return lesions.ml(lesions.missed) if lesions.voxels[0] else None
+
+
+def _volume_difference(lesions: Lesions) -> float:
+    reference, prediction = lesions.voxels
+    return abs(reference - prediction) * lesions.voxel_ml
+
+
+_volume = partial(
+    LesionMetric,
+    unit="ml",
+    range=(0.0, math.inf),
+    better=Better.LOWER,
+    worst=None,
+)
+
+LESION_METRICS = (
+    LesionMetric(
+        name="lesion_dsc",
+        title="Lesion-wise DSC",
+        definition="the mean DSC of lesions",
+        of_lesions=_dsc,
+        needs="mean",
+        bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
+    ),
+    LesionMetric(
+        name="lesion_nsd",
+        title="Lesion-wise NSD",
+        definition="the mean NSD of lesions",
+        of_lesions=_nsd,
+        needs="mean",
+        needs_surfaces=True,
+        bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
+    ),
+    LesionMetric(
+        name="lesion_hd95",
+        title="Lesion-wise HD95",
+        definition="the mean HD95 of lesions",
+        of_lesions=_hd95,
+        needs="mean",
+        needs_surfaces=True,
+        needs_distances=True,
+        unit="mm",
+        range=(0.0, math.inf),
+        better=Better.LOWER,
+        worst=None,
+        decimals=2,
+        bounds=(300.0, 200.0, 100.0, 50.0, 20.0, 5.0),
+    ),
+    LesionMetric(
+        name="lesion_f1",
+        title="Lesion-wise F1",
+        definition="the harmonic mean of the recall and the precision of lesions",
+        of_lesions=_f1,
+        needs="hits",
+    ),
+    LesionMetric(
+        name="lesion_recall",
+        title="Lesion-wise recall",
+        definition="the share of the lesions of the reference that are found",
+        of_lesions=_recall,
+        needs="hits",
+    ),
+    LesionMetric(
+        name="lesion_precision",
+        title="Lesion-wise precision",
+        definition="the share of hits among hits and false lesions",
+        of_lesions=_precision,
+        needs="hits",
+    ),
+    LesionMetric(
+        name="lesion_count_difference",
+        title="Difference of lesion counts",
+        definition="how many more or fewer lesions the prediction has",
+        of_lesions=_count_difference,
+        range=(0.0, math.inf),
+        better=Better.LOWER,
+        worst=None,
+    ),
+    _volume(
+        name="false_volume",
+        title="Volume of false lesions",
+        definition="the volume of the lesions of the prediction that belong to none",
+        of_lesions=_false_volume,
+    ),
+    _volume(
+        name="missed_volume",
+        title="Volume of missed lesions",
+        definition="the volume of the lesions of the reference that nothing belongs to;"
+        " a case without lesions has none",
+        of_lesions=_missed_volume,
+    ),
+    _volume(
+        name="absolute_volume_difference",
+        title="Absolute volume difference",
+        definition="how much larger or smaller the whole prediction is",
+        of_lesions=_volume_difference,
+    ),
+)
