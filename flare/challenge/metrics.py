@@ -237,7 +237,7 @@ MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$", form=NAME_FORM)]
 """In files of rankings: of a record here, of a column, or another one."""
 
 SCORES = ("dsc", "nsd")
-"""The metrics of every challenge."""
+"""The metrics of a challenge that names none."""
 
 
 def _other(

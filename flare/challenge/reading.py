@@ -82,7 +82,7 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     """
     rules: dict[str, Rule] = {}
     for organ in challenge.organs:
-        rules |= _organ_rules(organ)
+        rules |= _organ_rules(organ, has_nsd="nsd" in challenge.metrics)
     for name in set(READ) - {"organs", "metrics"}:
         rules |= _rules_of_field(challenge, name)
     rules |= further_rules(challenge)
@@ -98,9 +98,11 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     return dict(sorted(rules.items()))
 
 
-def _organ_rules(organ: Organ) -> dict[str, Rule]:
+def _organ_rules(organ: Organ, *, has_nsd: bool) -> dict[str, Rule]:
     """The keys of an organ; the labels of a region are one text."""
     rules = {f"{key} of {organ.name}": getattr(organ, key) for key in OF_ORGANS}
+    if not has_nsd:
+        rules[f"tolerance_mm of {organ.name}"] = None
     if isinstance(organ.label, tuple):
         rules[f"label of {organ.name}"] = ", ".join(map(str, organ.label))
     if organ.labels:
@@ -434,11 +436,12 @@ def _organ_lines(challenge: Challenge) -> Iterator[str]:
     label_width = max(map(len, ("     ", *labels)))
     for organ, label in zip(organs, labels, strict=True):
         line = f"{label:>{label_width}}  {organ.name.ljust(width)}"
-        line += f"  tolerance {organ.tolerance_mm:g} mm"
+        if organ.tolerance_mm is not None:
+            line += f"  tolerance {organ.tolerance_mm:g} mm"
         line += "" if organ.in_mean else ", not in the means"
         line += ", cases without it are counted" if organ.free_cases else ""
         line += ", each label is one" if organ.labels else ""
-        yield line
+        yield line.rstrip()
 
 
 def _answers_lines(challenge: Challenge) -> Iterator[str]:

@@ -132,8 +132,8 @@ class Organ(Checked):
     """Value of its voxels, 1 to 255; several for a region, which may share them."""
     name: Name
     """Its name in the keys of metrics.json: lower case, digits and underscores."""
-    tolerance_mm: Length
-    """Tolerance of its NSD."""
+    tolerance_mm: Length | None = None
+    """Tolerance of its NSD; None only where no NSD is computed."""
     in_mean: bool = True
     """Whether it counts in the DSC and NSD of a case."""
     free_cases: bool = False
@@ -365,11 +365,16 @@ class Challenge(Checked):
             check(is_allowed, f"answers[{number}].name", rules.name, expected)
 
     def _check_metrics(self) -> None:
-        has_scores = self.metrics[: len(SCORES)] == SCORES
-        check(has_scores, "metrics", list(self.metrics), f"{listing(SCORES)} first")
+        is_shown = any(METRICS[name].for_participants for name in self.metrics)
+        expected = "at least one metric that participants may see"
+        check(is_shown, "metrics", list(self.metrics), expected)
         for number, name in enumerate(self.metrics, start=1):
             key = f"metrics[{number}]"
             check(self.metrics.count(name) == 1, key, name, "each metric once")
+        for number, organ in enumerate(self.organs, start=1):
+            is_enough = organ.tolerance_mm is not None or "nsd" not in self.metrics
+            key = f"organs[{number}].tolerance_mm"
+            check(is_enough, key, "missing", "a length in mm, as nsd is computed")
 
     def _check_ranking(self) -> None:
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.metrics import SCORES
+from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.executor import bulkhead
@@ -78,7 +78,7 @@ def rescore(
 def _rescore_team(
     folder: Path, ground_truth: Path, challenge: Challenge, workers: int | None
 ) -> Rescored:
-    names = [*SCORES] if challenge.organs else []
+    names = [*challenge.metrics[: len(SCORES)]] if challenge.organs else []
     for rules in challenge.answers:
         names += rules.columns
     before = read_means(folder / METRICS_JSON, names)
@@ -135,7 +135,7 @@ def rescored_table(teams: tuple[Rescored, ...]) -> str:
     """A table of the scores before and after, with a row for each team."""
     rows = [["team"]]
     for name in teams[0].before:
-        title = name.upper() if name in SCORES else name
+        title = METRICS[name].title if name in METRICS else name
         rows[0] += [f"{title} before", "after"]
     rows[0].append("")
     for team in teams:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flare.challenge.metrics import SCORES, scored
+from flare.challenge.metrics import scored
 from flare.common.files import read_regular
 from flare.common.schema import build, check, problems_text
 from flare.common.text import count, listing, nearest, printable, safe, why
@@ -213,8 +213,8 @@ def find_flags(table: ResultTable, board: Board) -> tuple[str, ...]:
 def organ_flags(table: ResultTable) -> Iterator[str]:
     """Organs that a team has hardly ever found, on cases where most others have."""
     columns = scored((*table.metrics, *table.others))
-    organs = {c.name: safe(c.part_title) for c in columns if c.base == SCORES[0]}
-    organs.pop(SCORES[0], None)  # the mean over organs
+    organs = {c.name: safe(c.part_title) for c in columns if c.base == "dsc"}
+    organs.pop("dsc", None)  # the mean over organs
     names = list(organs.values())
     scores = table.cube("value", table.teams, list(organs))
     filled = np.nan_to_num(scores)

@@ -362,7 +362,7 @@ def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
     if all(value == metric.best for value in scores.values[metric.name]):
         caption = f"{metric.title} is {metric.text(metric.best)} in every case"
     elif len(numbers) > 1:
-        caption = f"The {len(numbers)} cases with the lowest {metric.title}"
+        caption = f"The {len(numbers)} cases with the {scores.worst_end}"
     return table_of(caption, columns)
 
 

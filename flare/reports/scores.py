@@ -7,18 +7,20 @@ is drawn, counted or averaged comes from these alone.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 from typing import ClassVar, Self
 
 from flare.challenge.formats import case_of
-from flare.challenge.metrics import METRICS, SCORES, Metric, metric_named, scored
+from flare.challenge.metrics import METRICS, Better, Metric, metric_named, scored
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.text import count, listing, safe
 from flare.reports.model import Cell, metric_shade, number_cell
@@ -157,32 +159,53 @@ class CaseScores:
     @property
     def worst_first(self) -> list[int]:
         """The numbers of the cases, lowest scores first; equal ones in their order."""
+        shares = [metric for metric in self.metrics if metric.is_share]
 
         def worth(number: int) -> tuple[float, ...]:
-            scores = (self.values[m.name][number] for m in self.metrics if m.is_share)
-            return *(-1.0 if value is None else value for value in scores), number
+            values = []
+            for metric in shares or self.metrics[:1]:
+                value = self.values[metric.name][number]
+                if value is None:
+                    value = -math.inf
+                elif metric.better is Better.LOWER:
+                    value = -value
+                values.append(value)
+            return *values, number
 
         return sorted(range(len(self.cases)), key=worth)
 
+    @property
+    def lead(self) -> Metric | None:
+        """The first metric from 0 to 1, which tells what is missed; None if none is."""
+        return next((metric for metric in self.metrics if metric.is_share), None)
+
+    @property
+    def worst_end(self) -> str:
+        """The end of the leading metric, or else of the first, that is the bad one."""
+        metric = self.lead or self.metrics[0]
+        end = "highest" if metric.better is Better.LOWER else "lowest"
+        return f"{end} {metric.title}"
+
     def by_organ(self, number: int) -> dict[str, float]:
-        """The scores of a case by the first metric, by the titles of its organs."""
-        metric = self.metrics[0]
-        scores = {}
+        """The scores of a case by the leading metric, by the titles of its organs."""
+        scores: dict[str, float] = {}
+        if not self.lead:
+            return scores
         for suffix, title in self.organ_rows:
-            value = self.values[metric.name + suffix][number]
+            value = self.values[self.lead.name + suffix][number]
             if value is not None:
                 scores[title] = value
         return scores
 
     def lowest_organ(self, number: int) -> str:
         """Why a case scores low, as far as numbers tell."""
-        metric, scores = self.metrics[0], self.by_organ(number)
+        metric, scores = self.lead, self.by_organ(number)
         zeros = [title for title, value in scores.items() if value == 0]
         if zeros:
             is_every = len(zeros) == len(scores) > 1
             organs = "every organ" if is_every else ", ".join(zeros)
             return f"no overlap with the reference: {organs}"
-        if len(scores) < 2:
+        if len(scores) < 2 or not metric:
             return ""
         means = {}
         for suffix, title in self.organ_rows:
@@ -202,7 +225,7 @@ class CaseScores:
         if self.failed:
             cases = count(len(self.cases), "case")
             sentences.append(f"{len(self.failed)} of {cases} not scored.")
-        if missed_organs := self._missed_organs:
+        if self.lead and (missed_organs := self._missed_organs):
             sentences.append(missed_organs)
         return " ".join(sentences)
 
@@ -269,11 +292,10 @@ def _is_told(score: object, metric: Metric) -> bool:
 
 def scores_of(file: EvaluationFile) -> CaseScores:
     """All scores of a metrics.json, in full precision."""
-    recorded = dict.fromkeys(column for _, column in file.values)
-    start = f"{SCORES[0]}_"
-    organs = [name.removeprefix(start) for name in recorded if name.startswith(start)]
-    names = (*SCORES, *recorded) if file.cases else ()
-    metrics = [name for name in METRICS if name in names]
+    recorded = list(scored(file.content["case"])) if file.cases else []
+    organs = dict.fromkeys(filter(None, map(attrgetter("part"), recorded)))
+    names = set(map(attrgetter("base"), recorded))
+    metrics = list(filter(names.__contains__, METRICS))
     values, means = {}, {}
     for column in (*metrics, *map("_".join, product(metrics, organs))):
         values[column] = tuple(file.values.get((case, column)) for case in file.cases)

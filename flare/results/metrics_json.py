@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ from flare.challenge.metrics import (
     ANSWER_METRICS,
     MEASURED,
     METRICS,
-    SCORES,
     Metric,
     metric_named,
 )
@@ -50,10 +48,15 @@ METRICS_JSON = "metrics.json"
 
 _NAME = "[a-z][a-z0-9_]{0,39}"
 _CASE_NUMBER = "^(0|[1-9][0-9]*)$"
-ByCase = Annotated[Mapping[str, Share], Is(keys=_CASE_NUMBER, minProperties=1)]
-_Amounts = Annotated[Mapping[str, Amount], Is(keys=_CASE_NUMBER, minProperties=1)]
-_Numbers = Annotated[Mapping[str, float], Is(keys=_CASE_NUMBER, minProperties=1)]
-_Names = Annotated[Mapping[str, str], Is(keys=_CASE_NUMBER, minProperties=1)]
+_OF_CASES = Is(keys=_CASE_NUMBER, minProperties=1)
+_BY_CASE: Mapping[Any, Any] = {
+    Share: Annotated[Mapping[str, Share | None], _OF_CASES],
+    Amount: Annotated[Mapping[str, Amount | None], _OF_CASES],
+    float: Annotated[Mapping[str, float | None], _OF_CASES],
+}
+"""The values of a metric, by the type of its values."""
+
+_Names = Annotated[Mapping[str, str], _OF_CASES]
 _Seconds = Annotated[Mapping[str, Amount], Is(keys=_CASE_NUMBER)]
 
 
@@ -79,7 +82,7 @@ class MetricsFile(TypedDict):
         Mapping[str, Any],
         Is(
             minProperties=1,
-            dependentRequired=_all_or_none(_MEANS),
+            dependentRequired=_statistics_of_each_metric(),
             families=[*_means(), _OF_ANSWERS],
         ),
     ]
@@ -109,12 +112,6 @@ class MetricsFile(TypedDict):
 class CaseTable(TypedDict):
     """The keys of `case` that every file has."""
 
-    dsc: ByCase
-    """The DSC of each case: the mean over the organs that count in it, from 0 (worst)
-    to 1 (best)."""
-    nsd: ByCase
-    """The NSD of each case: the mean over the organs that count in it, from 0 (worst)
-    to 1 (best)."""
     alg_fname: _Names
     """The name of the prediction of each case, without folders; empty if there is
     none."""
@@ -143,10 +140,17 @@ class Jobs(TypedDict):
 
 
 _LowScores = Annotated[LowScores, Is(additionalProperties=False)]
-_MEANS = [f"{score}_{name}" for score, name in itertools.product(SCORES, STATISTICS)]
-_CASE_KEYS = (*SCORES, "alg_fname", "gt_fname")
+_CASE_KEYS = ("alg_fname", "gt_fname")
 _SCORED_ONLY = ("commit", "references", "cases", "libraries", "machine")
 """Keys that files of `flare simulate`, which scores nothing, lack."""
+
+
+def _statistics_of_each_metric() -> dict[str, list[str]]:
+    """Say that a file with one statistic of a metric has all of them."""
+    keys: dict[str, list[str]] = {}
+    for metric in METRICS:
+        keys |= _all_or_none([f"{metric}_{name}" for name in STATISTICS])
+    return keys
 
 
 def _all_or_none(keys: Sequence[str]) -> dict[str, list[str]]:
@@ -165,23 +169,15 @@ _OF_ANSWERS = Family(
 
 
 def _by_organ() -> Iterator[Family]:
-    titles = ", or ".join(METRICS[name].title for name in SCORES)
-    yield Family(
-        f"^({'|'.join(SCORES)})_{_NAME}$",
-        ", ".join(f"{name}_ORGAN" for name in SCORES),
-        f"The {titles}, of one organ in each case, from 0 (worst) to 1 (best); both are"
-        " there for every organ of the challenge.",
-        ByCase,
-    )
+    """The keys of `case` by metric and organ."""
     for metric in METRICS.values():
-        if metric.name not in SCORES:
-            yield Family(
-                f"^{metric.name}(_{_NAME})?$",
-                f"{metric.name}, {metric.name}_ORGAN",
-                f"The {metric.heading} of each case, also of one organ, where"
-                f" the challenge asks for it: {metric.definition}.",
-                _Amounts if metric.range[0] == 0 else _Numbers,
-            )
+        yield Family(
+            f"^{metric.name}(_{_NAME})?$",
+            f"{metric.name}, {metric.name}_ORGAN",
+            f"The {metric.heading} of each case, a mean over organs, and of one organ,"
+            f" where the challenge asks for it: {metric.definition}.",
+            _BY_CASE[_type_of(metric)],
+        )
 
 
 def _means() -> Iterator[Family]:

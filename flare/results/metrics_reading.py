@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
-from flare.challenge.metrics import SCORES, metric_named, scored
+from flare.challenge.metrics import metric_named, scored
 from flare.challenge.rules import RESERVED_ENDINGS
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.schema import build
@@ -278,7 +278,7 @@ def read_means(file: Path, names: Sequence[str]) -> dict[str, float | None]:
     """
     means: dict[str, float | None] = dict.fromkeys(names)
     for name in names:
-        key = f"{name}_mean" if name in SCORES else name
+        key = f"{name}_mean" if metric_named(name).is_of_each_case else name
         with suppress(TypeError, ValueError, OverflowError):
             means[name] = float(json_at(file, "aggregates", key))
     return means

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.formats import PLAIN_NAMES, FileNames
-from flare.challenge.metrics import METRICS, Metric, metric_named
+from flare.challenge.metrics import METRICS, Metric, metric_named, metrics_in
 from flare.challenge.reading import Rule
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
@@ -71,6 +71,11 @@ class CaseScore(_ByMetric):
     """Organs that are not in the reference, of those whose absence is reported."""
     left_empty: tuple[str, ...] = ()
     """Organs of these that the prediction leaves out as well."""
+
+    def is_below(self, bound: float) -> bool:
+        """Whether its DSC, or else its first other share, is below a bound."""
+        shares = [m.name for m in metrics_in(self.by_metric) if m.is_share]
+        return any(self.by_metric[name] < bound for name in shares[:1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

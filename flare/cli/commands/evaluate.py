@@ -133,7 +133,7 @@ def _common_cause(
     predictions: Path, ground_truth: Path, request: EvaluationRequest, results: Results
 ) -> str:
     """Return a line on what most cases with a low DSC suffer from, if it is known."""
-    low = {case.case for case in results.cases if case.dsc < LOW_DSC}
+    low = {case.case for case in results.cases if case.is_below(LOW_DSC)}
     low -= {case.case for case in results.cases if case.failure}
     if 2 * len(low) <= len(results.cases):
         return ""

@@ -291,9 +291,17 @@ def _score_as_submitted(
         else:
             submitted = _with_organs_alone(prediction, challenge)
             refuse_unknown(pair.prediction, submitted, challenge)
-        return score_maps(pair, reference, submitted, challenge), ""
+        return score_maps(pair, reference, submitted, _by_overlap(challenge)), ""
     except FileError as error:
         return None, str(error)
+
+
+def _by_overlap(challenge: Challenge) -> Challenge:
+    """The rules by which repairs are judged: by the DSC, whatever is scored."""
+    metrics = challenge.metrics
+    return (
+        challenge if "dsc" in metrics else replace(challenge, metrics=("dsc", *metrics))
+    )
 
 
 def _with_organs_alone(prediction: LabelMap, challenge: Challenge) -> LabelMap:
@@ -349,14 +357,15 @@ def with_repair(
     repaired = LabelMap(
         grid=reference.grid, voxels=map_of(labels), allowed=challenge.labels
     )
-    after = score_maps(finding.pair, reference, repaired, challenge)
+    after = score_maps(finding.pair, reference, repaired, _by_overlap(challenge))
     if after.is_empty and prediction.present:
         return None
     before = finding.before
     if before:
         gain = after.dsc - before.dsc
         is_small = gain < least_gain_of(before.dsc)
-        if gain <= 0 or (is_small and after.nsd < before.nsd):
+        has_nsd = "nsd" in challenge.metrics
+        if gain <= 0 or (is_small and has_nsd and after.nsd < before.nsd):
             return None
     repair, dsc = best.repair, best.dsc
     return replace(finding, repair=repair, cause=repair.cause, after=after, dsc=dsc)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from statistics import fmean
 
-from flare.challenge.metrics import METRICS, SCORES
+from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError
 from flare.common.text import aligned, count, listing, safe
@@ -104,14 +105,15 @@ def _cause_lines(
 
 def _score_lines(members: Sequence[Finding]) -> Iterator[str]:
     """The mean of each metric over cases, as submitted and repaired."""
-    for name in SCORES:
-        before = [f.before.by_metric[name] for f in members if f.before]
-        after = [f.after.by_metric[name] for f in members if f.after]
+    after_scores = [f.after.by_metric for f in members if f.after]
+    for metric in filter(attrgetter("is_share"), metrics_in(after_scores[0])):
+        before = [f.before.by_metric[metric.name] for f in members if f.before]
+        after = [scores[metric.name] for scores in after_scores]
         submitted = f"{fmean(before):.4f}" if before else "refused"
         if 0 < len(before) < len(after):
             submitted += f" ({len(after) - len(before)} refused)"
         repaired = f"{fmean(after):.4f} repaired"
-        yield f"  {METRICS[name].title} {submitted} as submitted, {repaired}"
+        yield f"  {metric.title} {submitted} as submitted, {repaired}"
 
 
 def _ways(members: Sequence[Finding], challenge: Challenge) -> list[str]:
@@ -173,7 +175,9 @@ def explain_file(pair: CasePair, challenge: Challenge) -> Explanation | None:
     if finding.repair is None:
         return None
     causes = cause_texts(finding, challenge)
-    return Explanation(text="; ".join(cause.text for cause in causes), dsc=finding.dsc)
+    text = "; ".join(cause.text for cause in causes)
+    submitted_dsc = finding.before.dsc if finding.before else 0.0
+    return Explanation(text=text, submitted_dsc=submitted_dsc, dsc=finding.dsc)
 
 
 def common_cause(pairs: Sequence[CasePair], challenge: Challenge) -> str:

@@ -114,7 +114,7 @@ def _scored_cases(
 def _scored(files: CasePair, challenge: Challenge, check_only: bool) -> Attempt:
     """Score a case, and find what was done to a prediction with a low score."""
     attempt = attempt_case(files, challenge=challenge, check_only=check_only)
-    if not attempt.score or attempt.score.dsc >= EXPLAINED_BELOW:
+    if not attempt.score or not attempt.score.is_below(EXPLAINED_BELOW):
         return attempt
     # Not at the top: most teams have no such case.
     from flare.evaluation.doctor.report import explain_file

@@ -242,7 +242,7 @@ def explanation_lines(attempts: Iterable[Attempt]) -> Iterator[str]:
         total += 1
         explanation = attempt.explanation
         if attempt.score and explanation:
-            row = attempt.pair.case, attempt.score.dsc, explanation.dsc
+            row = attempt.pair.case, explanation.submitted_dsc, explanation.dsc
             rows_by_cause[explanation.text].append(row)
     for text, rows in rows_by_cause.items():
         cases, dsc, other_dsc = zip(*rows, strict=True)

@@ -11,7 +11,7 @@ from importlib import import_module
 
 import numpy as np
 
-from flare.challenge.metrics import METRICS, SCORES
+from flare.challenge.metrics import METRICS
 from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
 from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
@@ -105,7 +105,9 @@ def _structure_values(
     """The value of each metric, to which the rules have been applied."""
     values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
     voxels = (agreement.reference_voxels, agreement.prediction_voxels)
-    for name in challenge.metrics[len(SCORES) :]:
+    for name in challenge.metrics:
+        if name in values:
+            continue
         value: float | None = METRICS[name].best
         if any(voxels):
             value = _metric_function(name)(agreement)
@@ -119,9 +121,10 @@ def _structure_values(
 def organ_tolerances(challenge: Challenge) -> dict[str, float]:
     """The tolerance of NSD in mm for each organ, by which scores and pages are made.
 
-    A rule that changes a tolerance is applied here, and nowhere else.
+    A rule that changes a tolerance is applied here, and nowhere else. It is 0, which
+    takes the least time, where no NSD is computed.
     """
-    return {organ.name: organ.tolerance_mm for organ in challenge.organs}
+    return {organ.name: organ.tolerance_mm or 0.0 for organ in challenge.organs}
 
 
 def scored_slices(
@@ -276,6 +279,7 @@ class Explanation:
 
     text: str
     """Such as ``mirrored left to right``."""
+    submitted_dsc: float
     dsc: float
     """About the DSC that it would have without that, of the organs that are there."""
 

@@ -128,8 +128,9 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
     totals = total_metrics(challenge)
     efficiency = EFFICIENCY if has_gpu else EFFICIENCY[:1]
     metrics = [*totals, *efficiency, *organ_metrics(challenge)]
-    scores = totals[: len(SCORES)] if challenge.organs else totals[:1]
-    ranked = ranked_metrics(challenge, metrics) or [*scores, *efficiency]
+    scores = [metric for metric in totals if metric.is_of_each_case][: len(SCORES)]
+    ranked = ranked_metrics(challenge, metrics)
+    ranked = ranked or [*(scores or totals[:1]), *efficiency]
     files = f"Labels: {challenge.labels_text}." if challenge.organs else ""
     if challenge.answers:
         files = f"{files} Answers: {tables_text(challenge)}.".strip()

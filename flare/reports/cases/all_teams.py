@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from zlib_ng import zlib_ng
 
-from flare.challenge.metrics import metrics_in
+from flare.challenge.metrics import Better, metrics_in
 from flare.common.errors import InputError, SubmissionError
 from flare.common.files import file_names
 from flare.common.text import count, listing, nearest, safe
@@ -166,10 +166,13 @@ def _page(
     )
 
 
-def _place(team_case: _TeamCase) -> tuple[bool, float, float, str]:
+def _place(team_case: _TeamCase) -> tuple[bool, list[float], str]:
     """The key that sorts the best first, and last those without a picture."""
-    dsc, nsd = team_case.scores.get("dsc", 0.0), team_case.scores.get("nsd", 0.0)
-    return team_case.look is None, -dsc, -nsd, team_case.team
+    values = []
+    for metric in metrics_in(team_case.scores):
+        value = team_case.scores[metric.name]
+        values.append(value if metric.better is Better.LOWER else -value)
+    return team_case.look is None, values, team_case.team
 
 
 def _submissions(folder: Path | None, teams: Sequence[Path]) -> dict[str, Path]:
@@ -247,7 +250,8 @@ def _summary(team_cases: Sequence[_TeamCase], pictures: int) -> str:
     """How many teams there are, between which values, and who has no picture."""
     ends = []
     for team_case in (team_cases[0], team_cases[pictures - 1])[:pictures]:
-        ends.append(f"{safe(team_case.team)} (DSC {team_case.scores['dsc']:.3f})")
+        score = team_case.scores_text.partition(",")[0]
+        ends.append(f"{safe(team_case.team)} ({score})")
     words = f"{count(len(team_cases), 'team')}, best first: {' to '.join(ends)}."
     without = listing(map(attrgetter("team"), team_cases[pictures:]))
     return f"{words} No picture of {without}." if without else words

@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import metrics_in
+from flare.challenge.metrics import METRICS, metrics_in
 from flare.challenge.rules import Challenge, Organ
 from flare.common.text import printable
 from flare.evaluation.doctor.diagnose import diagnose_case, read_whole
@@ -28,6 +28,7 @@ from flare.evaluation.metrics.arrays import (
 )
 from flare.evaluation.metrics.pairs import MapPair, map_of
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
+from flare.evaluation.metrics.tally import Voxels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
 from flare.evaluation.submission.match import CasePair
 from flare.reports.cases.drawing import FieldOfView
@@ -128,6 +129,13 @@ class OrganFinding:
     scored: tuple[int, int] | None = None
     """The first slice that was scored, and the one after the last, from the feet; None
     if all were."""
+
+    @property
+    def dsc(self) -> float:
+        """Its DSC as it was scored; if it was not, that of all its voxels."""
+        reference, prediction, missed, _ = self.voxels
+        voxels = Voxels(reference, prediction, reference - missed)
+        return self.scores.get("dsc", voxels.dsc)
 
     @property
     def title(self) -> str:
@@ -367,7 +375,9 @@ def find_mending(
     pair: CasePair, challenge: Challenge, scores: Mapping[str, float]
 ) -> Mending | None:
     """Diagnose a case as `flare doctor` does, if it scores low; None if it is sound."""
-    if min(scores[f"dsc_{organ.name}"] for organ in challenge.organs) >= LOW_DSC:
+    shares = [name for name in challenge.metrics if METRICS[name].is_share]
+    columns = [f"{shares[0]}_{organ.name}" for organ in challenge.organs if shares]
+    if min((scores[column] for column in columns), default=1.0) >= LOW_DSC:
         return None
     finding = diagnose_case(pair, challenge=challenge)
     if finding.repair is None or finding.after is None:

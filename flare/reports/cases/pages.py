@@ -54,8 +54,9 @@ WORST_NOTE = (
 
 SURFACES_NOTE = (
     "Both surfaces of all organs, the reference's and the prediction's, and of both"
-    " what is nearest to the eye. What is not grey is what NSD counts as missed."
+    " what is nearest to the eye."
 )
+MISSED_NOTE = " What is not grey is what NSD counts as missed."
 
 MENDED_NOTE = "The worst axial slice. flare doctor --fix FOLDER mends all predictions."
 
@@ -204,7 +205,7 @@ def _drawn(
     pictures = surface_pictures(finding, surface_views(finding))
     surfaces: list[Part] = [
         macro_html("surfaces", pictures=pictures, bands=BANDS),
-        Words(SURFACES_NOTE, "note"),
+        Words(SURFACES_NOTE + MISSED_NOTE * ("nsd" in finding.scores), "note"),
     ]
     sections = [
         _fault_section(finding, faults, backgrounds),

@@ -83,8 +83,9 @@ def organ_table(finding: CaseFinding) -> Table:
         scores.append(finding.scores[metric.name])
         cells = map(partial(metric_cell, metric, exact=True), scores)
         columns.append(Column(metric.heading, cells))
-    tolerances = [f"{organ.tolerance_mm:g}" for organ in organs]
-    columns.append(Column("tolerance (mm)", [*tolerances, ""]))
+    if "nsd" in finding.scores:
+        tolerances = [f"{organ.tolerance_mm:g}" for organ in organs]
+        columns.append(Column("tolerance (mm)", [*tolerances, ""]))
     columns.append(Column("farthest (mm)", [*map(_farthest, organs), ""]))
     for number, name in enumerate(("reference", "prediction", "missed", "added")):
         volumes = [_ml(organ.voxels[number] * voxel_ml) for organ in organs]
@@ -123,7 +124,7 @@ def ordered_faults(finding: CaseFinding) -> list[Fault]:
     grave = [fault for fault in ordered if fault.weight >= WEAK_LOSS]
     if ordered:
         return grave or ordered[:1]
-    if any(o.surfaces and o.scores["dsc"] < 1 - ROUNDED for o in finding.organs):
+    if any(o.surfaces and o.dsc < 1 - ROUNDED for o in finding.organs):
         words = "No voxel is wrong: a rule of the challenge has lowered the scores"
         return [Fault(0.0, words, ("lowered by a rule",))]
     return [Fault(0.0, "No voxel is wrong", ("nothing wrong",))]
@@ -132,11 +133,10 @@ def ordered_faults(finding: CaseFinding) -> list[Fault]:
 def dsc_chips(finding: CaseFinding, highest: float = 1.0) -> list[tuple[str, str]]:
     """Organs with a DSC up to a value, the lowest first: classes of shades, and DSC."""
     chips = []
-    for organ in sorted(finding.organs, key=lambda organ: organ.scores["dsc"]):
-        dsc = organ.scores["dsc"]
-        if dsc <= highest:
-            shade = metric_shade(METRICS["dsc"], dsc)
-            chips.append((shade, f"{organ.title} {dsc:.2f}"))
+    for organ in sorted(finding.organs, key=attrgetter("dsc")):
+        if organ.dsc <= highest:
+            shade = metric_shade(METRICS["dsc"], organ.dsc)
+            chips.append((shade, f"{organ.title} {organ.dsc:.2f}"))
     return chips
 
 
@@ -167,7 +167,7 @@ def _is_elsewhere(organ: OrganFinding) -> bool:
 
 
 def _organ_faults(organ: OrganFinding) -> Iterator[Fault]:
-    name, loss = organ.title, 1 - organ.scores["dsc"]
+    name, loss = organ.title, 1 - organ.dsc
     reference, prediction, missed, added = organ.voxels
     if prediction and not reference:
         voxels = count(prediction, "voxel")
@@ -178,7 +178,7 @@ def _organ_faults(organ: OrganFinding) -> Iterator[Fault]:
         yield Fault(loss, words, ("missed",), organ.worst)
     elif organ.surfaces and missed < reference and (missed or added):
         shares = f"{missed / reference:.1%} missed, {added / reference:.1%} added"
-        words = f"{name}: DSC {organ.scores['dsc']:.3f}, {shares}"
+        words = f"{name}: DSC {organ.dsc:.3f}, {shares}"
         yield Fault(loss, words, ("partly wrong",), organ.worst)
         yield from _piece_faults(name, organ.surfaces)
 
@@ -198,9 +198,11 @@ def notes(finding: CaseFinding) -> list[str]:
     """A line for each thing that one has to know to read the numbers of a case."""
     lines = []
     for organ in finding.organs:
-        name, scored_nsd = organ.title, organ.scores["nsd"]
+        name, scored_nsd = organ.title, organ.scores.get("nsd")
         nsd = organ.surfaces.nsd if organ.surfaces else None
-        if nsd is not None and abs(nsd - scored_nsd) >= ROUNDED:
+        if nsd is None or scored_nsd is None:
+            nsd = scored_nsd = 0.0  # nothing was scored
+        if abs(nsd - scored_nsd) >= ROUNDED:
             words = f"{name}: its NSD is {scored_nsd:.3f} by a rule of the challenge"
             lines.append(f"{words}; the surfaces alone give {nsd:.3f}")
         if organ.scored:

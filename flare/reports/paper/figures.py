@@ -184,7 +184,7 @@ def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
         fields.append([column[number] for column in columns])
     return Plate(
         name=f"cases_{metric.name}",
-        caption=f"{metric.heading} of each case and organ, the lowest DSC"
+        caption=f"{metric.heading} of each case and organ, the {scores.worst_end}"
         " first; a line marks what has no result.",
         columns=("case", *organs),
         rows=[(case, *values) for case, values in zip(cases, fields, strict=True)],

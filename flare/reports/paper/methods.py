@@ -53,13 +53,13 @@ _OPTIONS = {
 }
 """Sentences about options of an evaluation; they take the worst values."""
 
-SCORES_DEFINED = (
-    "The Dice similarity coefficient (DSC) of an organ is twice the volume that"
-    " prediction and reference share, divided by the sum of both volumes; the"
-    " normalized surface Dice (NSD) is the share of both surfaces, made of"
+_DEFINED = {
+    "dsc": "the Dice similarity coefficient (DSC) of an organ is twice the volume that"
+    " prediction and reference share, divided by the sum of both volumes",
+    "nsd": "the normalized surface Dice (NSD) is the share of both surfaces, made of"
     " area-weighted surfels, that lies within a tolerance of the other surface"
-    " (Nikolov et al. 2021, doi:10.2196/26151)."
-)
+    " (Nikolov et al. 2021, doi:10.2196/26151)",
+}
 
 
 def methods_text(analysis: Analysis) -> str:
@@ -222,9 +222,11 @@ def _others_text(analysis: Analysis) -> str:
 
 def _definitions(columns: Iterable[str], note: str) -> Iterator[str]:
     """Define the metrics among some columns, and tell whether rules are confirmed."""
-    yield SCORES_DEFINED
-    for metric in metrics_in(columns):
-        if metric.name not in SCORES:
+    metrics = metrics_in(columns)
+    if text := "; ".join(_DEFINED[m.name] for m in metrics if m.name in _DEFINED):
+        yield f"T{text[1:]}."
+    for metric in metrics:
+        if metric.name not in _DEFINED:
             yield f"{metric.title} is {metric.definition}."
     if note:
         yield f"Label maps were scored by {note}."
