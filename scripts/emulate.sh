@@ -65,10 +65,7 @@ int main(void)
         const Map first = packed(depth * height, height, width, boxes);
         const Map second = packed(depth * height, height, width, boxes);
         const Box *box = &boxes[label]; /* around the label in both */
-        int64_t reach = 0;
-        for (int64_t i = 0; i < size; i++)
-            if (llabs(ball[i].z) > reach) reach = llabs(ball[i].z);
-        const int64_t words = words_needed(box, reach);
+        const int64_t words = words_needed(box, ball, size, NULL);
         Word *memory = need(malloc((size_t)words * sizeof *memory));
         if (compare_labels(first, second, height, width, is_organ, box, ball, size, memory,
                            words, voxels, counts, NULL, NULL)) exit(7);
@@ -86,7 +83,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flare.evaluation.metrics.pairs import box_around
+from flare.evaluation.metrics.arrays import box_around
 from flare.evaluation.metrics.plain import PlainMap, PlainPair
 from tests.evaluation.metrics.drawn import PAIRS, draw
 

@@ -39,19 +39,32 @@ def mask_of(voxels: Labels, labels: Iterable[int]) -> Mask:
     return mask
 
 
-def ends_of(box: Box) -> Counts:
-    """Return the starts and the stops of a box: shape (2, 3)."""
-    z, y, x = box
-    starts, stops = (z.start, y.start, x.start), (z.stop, y.stop, x.stop)
-    return np.array([starts, stops], dtype=np.int64)
-
-
-def box_of(starts: Counts, stops: Counts) -> Box:
+def box_of(starts: Iterable[int], stops: Iterable[int]) -> Box:
     """The box between two corners; `EMPTY` if there is nothing between them."""
-    z, y, x = map(slice, starts.tolist(), stops.tolist())
+    z, y, x = map(slice, starts, stops)
     if z.start >= z.stop or y.start >= y.stop or x.start >= x.stop:
         return EMPTY
     return z, y, x
+
+
+def start_of(box: Box) -> tuple[int, int, int]:
+    """The first voxel of a box, along z, y, x."""
+    z, y, x = box
+    return z.start, y.start, x.start
+
+
+def stop_of(box: Box) -> tuple[int, int, int]:
+    """The first place behind a box on each axis, along z, y, x."""
+    z, y, x = box
+    return z.stop, y.stop, x.stop
+
+
+def box_around(first: Box, second: Box) -> Box:
+    """The smallest box around two boxes; one of them may be empty."""
+    if EMPTY in (first, second):
+        return second if first == EMPTY else first
+    starts = map(min, start_of(first), start_of(second))
+    return box_of(starts, map(max, stop_of(first), stop_of(second)))
 
 
 def extent_of(box: Box) -> tuple[int, int, int]:

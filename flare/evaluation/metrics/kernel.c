@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 244404073, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 242836155, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -507,11 +507,30 @@ static int64_t plan(const Box *box, int64_t reach, int64_t *planes, Window *wind
     return 2 * voxels + 4 * window->planes * plane + window->words + flags;
 }
 
-API int64_t words_needed(const Box *box, int64_t reach)
+/* How many planes the ball reaches into, and the steps of a search; -1 if they make no sense. */
+static int64_t reach_of(const BallRow *ball, int64_t ball_size, const Search *search)
+{
+    int64_t reach = 0;
+    for (int64_t i = 0; i < ball_size; i++) {
+        if (ball[i].half_width < 0) return -1;
+        if (absolute(ball[i].z) > reach) reach = absolute(ball[i].z);
+    }
+    for (int64_t i = 0; search && i < search->size; i++) {
+        const Step step = search->steps[i];
+        if (step.rank < 0 || step.rank >= search->distances) return -1;
+        if (absolute(step.z) > reach) reach = absolute(step.z);
+    }
+    return reach;
+}
+
+/* How many words compare_labels() needs as its memory; -1 if a ball or search makes no sense. */
+API int64_t words_needed(const Box *box, const BallRow *ball, int64_t ball_size,
+                         const Search *search)
 {
     Window window;
     int64_t planes;
-    return plan(box, reach, &planes, &window);
+    const int64_t reach = reach_of(ball, ball_size, search);
+    return reach < 0 ? -1 : plan(box, reach, &planes, &window);
 }
 
 /* The bits of some planes, and the numbers of voxels in those that are counted. Returns 0,
@@ -571,7 +590,6 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
 {
     const Map maps[2] = {first_map, second_map};
     int64_t all_codes[LANES][CODES] = {{0}}, beyond_codes[LANES][CODES] = {{0}};
-    int64_t reach = 0, planes;
     Window window;
     memset(voxels, 0, 3 * sizeof *voxels);
     memset(counts, 0, 2 * sizeof *counts);
@@ -582,15 +600,8 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
     for (int side = 0; side < 2; side++)
         if (box->to[0] > maps[side].row_count / height) return -1;
     const int64_t depth = box->to[0] - box->from[0] + 1; /* planes of corners */
-    for (int64_t i = 0; i < ball_size; i++) {
-        if (ball[i].half_width < 0) return -1;
-        if (absolute(ball[i].z) > reach) reach = absolute(ball[i].z);
-    }
-    for (int64_t i = 0; search && i < search->size; i++) {
-        const Step step = search->steps[i];
-        if (step.rank < 0 || step.rank >= search->distances) return -1;
-        if (absolute(step.z) > reach) reach = absolute(step.z);
-    }
+    int64_t planes, reach = reach_of(ball, ball_size, search);
+    if (reach < 0) return -1;
     if (reach > depth) reach = depth;
     if (memory_words < plan(box, reach, &planes, &window)) return -1;
     const int64_t most = window.planes, size = most * window.rows * window.words;

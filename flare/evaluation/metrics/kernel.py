@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 244404073
+VERSION = 242836155
 """Of the kernel that this file can call, as in ``kernel.c``."""
 
 PLAIN = "FLARE_PLAIN"
@@ -67,7 +67,7 @@ def _library() -> ctypes.CDLL | str:
     array, size = c_void_p, c_int64
     library.pack_rows.argtypes = [array, *[size] * 4, array, size, array, array]
     library.unpack_rows.argtypes = (KernelMap, size, size, size, array)
-    library.words_needed.argtypes = (array, size)
+    library.words_needed.argtypes = (array, array, size, POINTER(KernelSearch))
     library.words_needed.restype = c_int64
     library.compare_labels.argtypes = [
         *(KernelMap, KernelMap, size, size),  # height, width

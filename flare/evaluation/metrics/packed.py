@@ -5,13 +5,21 @@
 
 from __future__ import annotations
 
+from ctypes import Array, c_int64, c_uint8
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Bytes, Counts, Labels, Spacing, ends_of
+from flare.evaluation.metrics.arrays import (
+    Bytes,
+    Counts,
+    Labels,
+    Spacing,
+    start_of,
+    stop_of,
+)
 from flare.evaluation.metrics.kernel import (
     KernelList,
     KernelMap,
@@ -51,9 +59,12 @@ class PackedMap(VoxelMap):
         self._items_of_row = (width + 3) // 4
         self._parts: list[npt.NDArray[np.uint32]] = []
         self._items = np.empty(0, dtype=np.uint32)
-        self._starts = np.empty(self._rows + 1, dtype=np.uint32)
-        self._starts[0] = 0
+        self._starts = np.zeros(self._rows + 1, dtype=np.uint32)
         self._filled = 0
+        # NumPy takes as long to tell an address as the kernel for hundreds of rows.
+        self._addresses = address(self._starts), address(self._boxes)
+        self._items_address = 0
+        self._parameter: KernelMap | None = None
 
     def add(self, voxels: Bytes) -> None:
         """Take the next whole rows: shape (rows * width,)."""
@@ -64,25 +75,30 @@ class PackedMap(VoxelMap):
         room = rows * self._items_of_row
         if self._items.size < room:
             self._items = np.empty(room, dtype=np.uint32)
-        starts = self._starts[self._filled : self._filled + rows + 1]
+            self._items_address = address(self._items)
         voxels = np.ascontiguousarray(voxels, dtype=np.uint8)
+        first, end = self._filled, self._filled + rows
+        starts, boxes = self._addresses
         if kernel().pack_rows(
             address(voxels),
-            self._filled,
+            first,
             rows,
             height,
             width,
-            address(self._items),
+            self._items_address,
             room,
-            address(starts),
-            address(self._boxes),
+            starts + first * self._starts.itemsize,
+            boxes,
         ):
             raise ValueError(f"a label map of shape {self.shape} cannot be packed")
-        self._parts.append(self._items[: int(starts[-1] - starts[0])].copy())
-        self._filled += rows
-        if self._filled == self._rows:
+        size = int(self._starts[end]) - int(self._starts[first])
+        self._parts.append(self._items[:size].copy())
+        self._filled = end
+        if end == self._rows:
             self._items = np.concatenate(self._parts)
             self._parts.clear()
+            items = address(self._items), starts
+            self._parameter = KernelMap(*items, self._items.size, self._rows)
 
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""
@@ -98,10 +114,9 @@ class PackedMap(VoxelMap):
 
     def as_parameter(self) -> KernelMap:
         """The map as the kernel gets it, once it is full."""
-        if self._filled < self._rows:
+        if self._parameter is None:
             raise ValueError("a packed label map is compared when all rows are there")
-        addresses = address(self._items), address(self._starts)
-        return KernelMap(*addresses, self._items.size, self._rows)
+        return self._parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +127,12 @@ class PackedPair(LabelPair):
 
     def tally(self, tolerance: float) -> Tally:
         """Count its voxels and surfels."""
-        counts, _ = self._compare(self.ball(tolerance))
-        return counts
+        return self._compare(self.ball(tolerance))
 
     def surfels(self, tolerance: float) -> tuple[Surfels, Surfels]:
         """List its surfels of both maps."""
         most = int(self.tally(tolerance).surfels.sum())  # of both together
-        _, (first, second) = self._compare(self.ball(tolerance), most)
-        return first, second
+        return self._listed(self.ball(tolerance), most)
 
     def near(self, room: int) -> tuple[Near, Near]:
         """How far the surfels of each map are from the other; `room` far ones."""
@@ -133,51 +146,57 @@ class PackedPair(LabelPair):
             look_ups=LOOK_UPS,
             counts=address(counts),
         )
-        _, (first, second) = self._compare(ball, room, search)
+        first, second = self._listed(ball, room, search)
         return Near(counts[0], first), Near(counts[1], second)
 
-    def _compare(
-        self, ball: Ball, room: int = 0, search: KernelSearch | None = None
-    ) -> tuple[Tally, list[Surfels]]:
-        """Count the organ, and list at most `room` surfels of each map.
-
-        With a search, its counts grow, and only those that are far are listed.
-        """
-        library = kernel()
-        _, height, width = self.maps[0].shape
-        ends = ends_of(self.box)
-        reach = int(ball[:, 0].max(initial=0))
-        memory = np.empty(library.words_needed(address(ends), reach), dtype=np.uint64)
-        is_organ = np.zeros(256, dtype=np.uint8)
-        is_organ[[*self.labels]] = 1
-        voxels: Counts = np.zeros(3, dtype=np.int64)
-        counts: Counts = np.zeros((2, 256), dtype=np.int64)
+    def _listed(
+        self, ball: Ball, room: int, search: KernelSearch | None = None
+    ) -> tuple[Surfels, Surfels]:
+        """List at most `room` surfels of each map, with a search those far away."""
         surfels = np.empty((2, room), dtype=_SURFEL)
         lists = (KernelList * 2)(*(KernelList(address(part), room) for part in surfels))
+        self._compare(ball, search, lists)
+        # Slices end where the room does, however many surfels there are.
+        parts = [part[: side.size] for part, side in zip(surfels, lists, strict=True)]
+        first, second = (Surfels(p["corner"], p["code"], p["is_beyond"]) for p in parts)
+        return first, second
+
+    def _compare(
+        self,
+        ball: Ball,
+        search: KernelSearch | None = None,
+        lists: Array[KernelList] | None = None,
+    ) -> Tally:
+        """Count the organ; lists are filled, and the counts of a search grow."""
+        library = kernel()
+        _, height, width = self.maps[0].shape
+        # Small arrays of ctypes, whose addresses it knows.
+        ends = (c_int64 * 6)(*start_of(self.box), *stop_of(self.box))
+        is_organ = (c_uint8 * 256)()
+        for label in self.labels:
+            is_organ[label] = 1
+        voxels = (c_int64 * 3)()
+        reach = address(ball), len(ball)
+        size = library.words_needed(ends, *reach, search)
+        memory = np.empty(size, dtype=np.uint64)
+        counts: Counts = np.zeros((2, 256), dtype=np.int64)
         if library.compare_labels(
             self.maps[0].as_parameter(),
             self.maps[1].as_parameter(),
             height,
             width,
-            address(is_organ),
-            address(ends),
-            address(ball),
-            len(ball),
+            is_organ,
+            ends,
+            *reach,
             address(memory),
-            memory.size,
-            address(voxels),
+            size,
+            voxels,
             address(counts),
-            lists if room or search else None,
+            lists,
             search,
         ):
             raise ValueError(f"labels {self.labels} cannot be compared")
-        reference, prediction, shared = voxels.tolist()
-        # Slices end where the room does, however many surfels there are.
-        parts = [part[: side.size] for part, side in zip(surfels, lists, strict=True)]
-        return (
-            Tally(Voxels(reference, prediction, shared), counts[0], counts[1]),
-            [Surfels(p["corner"], p["code"], p["is_beyond"]) for p in parts],
-        )
+        return Tally(Voxels(*voxels), counts[0], counts[1])
 
 
 @lru_cache(maxsize=64)

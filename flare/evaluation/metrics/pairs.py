@@ -18,12 +18,10 @@ import numpy.typing as npt
 from flare.evaluation.metrics.arrays import (
     EMPTY,
     WHOLE,
-    Box,
     Labels,
     Mask,
     Spacing,
-    box_of,
-    ends_of,
+    box_around,
 )
 from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.metrics.packed import WIDEST, PackedMap, PackedPair
@@ -73,14 +71,6 @@ class MapPair(NamedTuple):
         if isinstance(reference, PackedMap) and isinstance(prediction, PackedMap):
             return PackedPair((reference, prediction), (*labels,), spacing, box)
         return PlainPair((reference, prediction), (*labels,), spacing, box)
-
-
-def box_around(first: Box, second: Box) -> Box:
-    """The smallest box around two boxes; one of them may be empty."""
-    if EMPTY in (first, second):
-        return second if first == EMPTY else first
-    starts, stops = zip(ends_of(first), ends_of(second), strict=True)
-    return box_of(np.minimum(*starts), np.maximum(*stops))
 
 
 def pair_of_masks(reference: Array, prediction: Array, spacing: Spacing) -> LabelPair:

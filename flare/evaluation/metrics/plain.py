@@ -31,7 +31,7 @@ from itertools import groupby
 
 import numpy as np
 
-from flare.evaluation.metrics.arrays import Bytes, Counts, Labels, Mask, ends_of
+from flare.evaluation.metrics.arrays import Bytes, Counts, Labels, Mask, start_of
 from flare.evaluation.metrics.ring import Ring, ring_of
 from flare.evaluation.metrics.tally import (
     LabelPair,
@@ -99,7 +99,7 @@ class PlainPair(LabelPair):
         """List its surfels of both maps."""
         codes, other_codes = map(codes_of, self.masks(self.box[0]))
         first, second = is_surfel(codes), is_surfel(other_codes)
-        corner, ball = ends_of(self.box)[0], self.ball(tolerance)
+        corner, ball = np.array(start_of(self.box)), self.ball(tolerance)
         return (
             _listed(codes, first, find_beyond(first, second, ball), corner),
             _listed(other_codes, second, find_beyond(second, first, ball), corner),
@@ -109,7 +109,8 @@ class PlainPair(LabelPair):
         """How far the surfels of each map are from the other; `room` far ones."""
         ring = ring_of(self.spacing)
         reach = ring.offsets.max(axis=0)
-        margins, corner = np.column_stack((reach, reach)), ends_of(self.box)[0] - reach
+        margins = np.column_stack((reach, reach))
+        corner = start_of(self.box) - reach
         masks = (np.pad(mask, margins) for mask in self.masks(self.box[0]))
         first, second = map(codes_of, masks)
         search = ring, room, corner

@@ -8,18 +8,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.metrics.arrays import (
+    EMPTY,
     Box,
     Bytes,
     Counts,
     Labels,
     Mask,
     Spacing,
+    box_around,
     box_of,
     extent_of,
     mask_of,
@@ -96,12 +99,12 @@ class VoxelMap(ABC):
 
     def box(self, labels: Collection[int]) -> Box:
         """The smallest box around some labels."""
-        starts, stops = self._boxes[[*labels]].swapaxes(0, 1)
-        return box_of(starts.min(axis=0, initial=NOWHERE), stops.max(axis=0, initial=0))
+        boxes = (box_of(*self._boxes[label].tolist()) for label in labels)
+        return reduce(box_around, boxes, EMPTY)
 
-    @property
+    @cached_property
     def present(self) -> tuple[int, ...]:
-        """The labels that it has, without 0."""
+        """The labels that it has once it is full, without 0."""
         return tuple((np.flatnonzero(self._boxes[1:, 1, 0]) + 1).tolist())
 
 

@@ -81,7 +81,9 @@ def test_the_kernel_needs_memory_for_some_planes_however_many_there_are():
 
     def words(depth, reach):
         ends = np.array([(0, 0, 0), (depth, 512, 512)], dtype=np.int64)
-        return kernel.kernel().words_needed(kernel.address(ends), reach)
+        ball = np.array([(reach, 0, 0)], dtype=np.int32)
+        places = kernel.address(ends), kernel.address(ball)
+        return kernel.kernel().words_needed(*places, len(ball), None)
 
     plane = 513 * 9
     assert words(100, 3) == words(100_000, 3)

@@ -103,9 +103,9 @@ def test_a_broken_map_is_refused(broken):
     if broken == "starts":
         second._starts[8] = 2**31
     elif broken == "items":
-        second._items = second._items[:3]
+        second.as_parameter().item_count = 3
     elif broken == "rows":
-        second._rows = 5
+        second.as_parameter().row_count = 5
     else:
         box = (slice(0, 5), *box[1:])
 
