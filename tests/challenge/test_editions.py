@@ -128,7 +128,7 @@ def test_switching_a_rule_off_changes_what_it_is_about_and_nothing_else(
 def test_perfect_predictions_by_an_example_are_perfect(example, tmp_path):
     labels = np.zeros((8, 8, 100), dtype=np.uint8)
     for number, organ in enumerate(flare.read_challenge(example).organs):
-        labels[2:6, 2:6, 5 * number : 5 * number + 4] = organ.label
+        labels[2:6, 2:6, 5 * number : 5 * number + 4] = organ.region[0]
     write_nifti(tmp_path / "case_1.nii.gz", labels)
 
     (case,) = flare.evaluate(tmp_path, tmp_path, challenge=example).cases

@@ -156,8 +156,9 @@ def unknown_labels_hint(labels: LabelMap, challenge: Challenge) -> str:
     if len(labels.unknown) > 1:
         for name in challenge_names():
             edition = read_challenge(name)
+            edition_labels = {organ.label for organ in edition.organs}
             is_other = edition.key != challenge.key
-            if is_other and {*labels.unknown}.issubset(edition.labels):
+            if is_other and edition_labels.issuperset(labels.unknown):
                 return f", as in {edition.name}"
     return ""
 

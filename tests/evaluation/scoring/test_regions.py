@@ -1,5 +1,7 @@
 """Organs of several labels, which may share them, and labels that are each a lesion."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,7 @@ from flare.common.schema import build
 from flare.evaluation.metrics import pairs
 from tests.evaluation.metrics.drawn import draw
 
-REGIONS = {"wt": [1, 2, 3], "tc": [3, 1], "et": 3, "rest": [2, 255], "far": [4, 9]}
-METRICS = ["dsc", "nsd", "hd95", "assd", "volume_difference"]
+REGIONS = {"wt": [1, 2, 3], "tc": [3, 1], "far": [255, 9]}
 
 
 def challenge_of(labels, **keys):
@@ -28,8 +29,10 @@ def test_a_region_is_scored_as_if_its_labels_were_merged(problem, monkeypatch):
     """200 drawn pairs: each value is that of merged maps, bit by bit."""
     if problem:
         monkeypatch.setattr(pairs, "kernel_problem", lambda: problem)
-    regions = challenge_of(REGIONS, metrics=METRICS)
     for number in range(200):
+        distances = ["hd95", "assd"] if number % 20 == 0 else []
+        metrics = ["dsc", "nsd", *distances]
+        regions = challenge_of(REGIONS, metrics=metrics)
         *masks, spacing, _ = draw(number)
         random = np.random.default_rng(number)
         labels = [0, 1, 2, 3, 5, 255]
@@ -40,7 +43,7 @@ def test_a_region_is_scored_as_if_its_labels_were_merged(problem, monkeypatch):
         for organ, found in zip(regions.organs, score.organs, strict=True):
             merged = [np.isin(array, organ.region) * 7 for array in maps]
             rules = {"name": organ.name, "label": 7, "tolerance_mm": organ.tolerance_mm}
-            alone = challenge_of({}, metrics=METRICS, organs=[rules])
+            alone = challenge_of({}, metrics=metrics, organs=[rules])
             (expected,) = flare.score_pair(*merged, alone, spacing=spacing).organs
             assert found == expected, number
 
@@ -86,3 +89,32 @@ def test_regions_are_told_by_label():
     lesions = {"name": "lesion", "labels": "each", "tolerance_mm": 2.0}
     challenge = challenge_of({}, organs=[lesions])
     assert challenge.labels_text == "0 background, 1 to 255 one lesion each"
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("edition", "program", "names"),
+    [
+        ("kits23", "kits23", {"dsc": "dice", "nsd": "sd"}),
+        ("brats23-gli", "brats2023-gli", {"dsc": "Legacy_Dice", "hd95": "Legacy_HD95"}),
+    ],
+)
+def test_regions_have_the_values_of_the_published_program(
+    shared, edition, program, names
+):
+    data = shared / "data" / "lesions"
+    cases = json.loads((data / "values.json").read_text("utf-8"))["cases"]
+
+    results = flare.evaluate(
+        data / "predictions", data / "reference", challenge=edition
+    )
+
+    assert len(results.cases) == len(cases) == 10
+    for case in results.cases:
+        official = cases[case.case]["values"][program]
+        official = {region.lower(): values for region, values in official.items()}
+        assert official.keys() == {organ.organ for organ in case.organs}
+        for organ in case.organs:
+            for metric, name in names.items():
+                value = official[organ.organ][name]
+                assert organ.by_metric[metric] == pytest.approx(value, abs=1e-12)
