@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from flare.evaluation.labelmaps.grid import LARGEST_MM
 from flare.evaluation.metrics.arrays import (
     EMPTY,
     WHOLE,
@@ -133,6 +134,8 @@ def three_lengths(spacing: object) -> Spacing:
     if len(lengths) != 3:
         raise ValueError(text)
     z, y, x = (length_of(length, text) for length in lengths)
+    if max(z, y, x) > LARGEST_MM:
+        raise ValueError(f"spacing must be at most {LARGEST_MM:g} mm: {spacing!r}")
     return z, y, x
 
 

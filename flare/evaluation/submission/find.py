@@ -37,8 +37,11 @@ JOBS_FILE_NAME = "predictions.json"
 TABLE_FILE_NAME = "predictions.csv"
 """The platform's name for a table that was submitted by itself."""
 
-IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
-"""Files that the platform or an operating system puts there, in lower case."""
+OF_PLATFORMS = ("inputs.json", "metadata")
+"""Files that grand-challenge.org, and Codabench, put into each submission."""
+
+IGNORED_NAMES = (*OF_PLATFORMS, "desktop.ini", "thumbs.db")
+"""Files that a platform or an operating system puts there, in lower case."""
 
 IGNORED_FOLDERS = ("__MACOSX",)
 

@@ -18,7 +18,7 @@ from flare.evaluation.errors import (
     NothingToScoreError,
     UnexpectedCasesError,
 )
-from flare.evaluation.submission.find import Folder, LabelMapFile
+from flare.evaluation.submission.find import OF_PLATFORMS, Folder, LabelMapFile
 
 EXAMPLE = "validation_001"
 """The name of a case in messages, where no name is known."""
@@ -105,7 +105,8 @@ def match_cases(
 
 def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
     """The refusal of a submission that has no image, by what it has instead."""
-    names = _names(folder.files) or tuple(folder.ignored)
+    ignored = tuple(name for name in folder.ignored if name not in OF_PLATFORMS)
+    names = _names(folder.files) or ignored
     problems = [file.problem.problem for file in folder.files if file.problem]
     return NothingToScoreError(names, example, problems[0] if problems else "")
 

@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from operator import attrgetter
@@ -106,21 +107,26 @@ class BundleOptions:
                 date.fromisoformat(day)
             except ValueError as error:
                 raise ValueError(f"{day!r} is no date, such as 2026-05-31") from error
-        if self.end and self.end <= self.first_day:
-            raise ValueError(f"--end {self.end} is not after {self.first_day}")
+        day = max(self.first_day, _today())
+        if self.end and self.end <= day:
+            raise ValueError(f"--end {self.end} is not after {day}")
         if not self.python:
             raise ValueError(f"--image {self.image!r} is not like python:3.13-slim")
 
     @property
     def first_day(self) -> str:
         """The day on which the phase starts."""
-        return self.start or datetime.now(UTC).date().isoformat()
+        return self.start or _today()
 
     @property
     def python(self) -> str:
         """The version of Python in the image, if that takes most wheels for Linux."""
         match = re.search(r"\bpython:(3\.\d+)(?!.*alpine)", self.image)
         return match[1] if match else ""
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def write_bundle(options: BundleOptions) -> tuple[str, ...]:
@@ -155,7 +161,8 @@ def write_bundle(options: BundleOptions) -> tuple[str, ...]:
     except OSError as error:
         raise unwritable(options.output, error) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not there, nor may be its folder
+            part.unlink()
     return (
         f"{text}\n\nWrote {printable(options.output)}.",
         f"Each submission fetches the scoring program, {program_mb:.0f} MB, and is"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 from flare.challenge.metrics import Metric
 from flare.challenge.rules import Challenge
-from flare.common.schema import Count, Positive, build
+from flare.common.schema import Count, Positive, build, check
 from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
 from flare.platforms.board import (
@@ -76,6 +76,10 @@ class Leaderboard:
     primary_index: Count = 0
     columns: tuple[Column, ...]
 
+    def __post_init__(self) -> None:
+        """Check that results can be ordered."""
+        _check_filled(columns=self.columns)
+
     @property
     def ordering(self) -> tuple[Column, ...]:
         """The columns that results are ordered by, the first of them first."""
@@ -133,6 +137,16 @@ class Competition:
     tasks: tuple[Task, ...]
     phases: tuple[Phase, ...]
     leaderboards: tuple[Leaderboard, ...]
+
+    def __post_init__(self) -> None:
+        """Check that there is something to evaluate by."""
+        boards = self.leaderboards
+        _check_filled(tasks=self.tasks, phases=self.phases, leaderboards=boards)
+
+
+def _check_filled(**lists: Sized) -> None:
+    for key, values in lists.items():
+        check(len(values) > 0, key, [], "a list with an entry")
 
 
 def leaderboard_for(challenge: Challenge) -> Leaderboard:

@@ -20,6 +20,9 @@ from flare.platforms.leaderboard import Result, Row, first_of_each
 DECIMALS = 10
 """The site keeps scores with so many."""
 
+OF_OTHERS = "it has no score of the board, as if the bundle were of another challenge"
+"""The reason why such a result is left out, which the site would not have scored."""
+
 
 def order_results(
     results: Sequence[Result], board: Leaderboard
@@ -29,7 +32,13 @@ def order_results(
     The last result of a name is the most recent. Returns rows, best first; and names
     and reasons of the results that are not on the board.
     """
-    on_board = [Result(name=r.name, metrics=_scores(r.metrics)) for r in results]
+    keys, on_board, unknown = {column.key for column in board.columns}, [], []
+    for result in results:
+        scores = _scores(result.metrics)
+        if keys.isdisjoint(scores):
+            unknown.append((result.name, OF_OTHERS))
+        else:
+            on_board.append(Result(name=result.name, metrics=scores))
     left_out: list[tuple[str, str]] = []
     rule, first = board.submission_rule, board.primary_index
     if rule in (SubmissionRule.FORCE_BEST, SubmissionRule.FORCE_LAST):
@@ -42,7 +51,8 @@ def order_results(
         chosen = {id(result) for result in firsts}
         on_board = [result for result in on_board if id(result) in chosen]
     best_first = _ordered(on_board, board.ordering)
-    return [(rank, rank, row) for rank, row in enumerate(best_first, start=1)], left_out
+    rows: list[Row] = [(rank, rank, row) for rank, row in enumerate(best_first, 1)]
+    return rows, [*left_out, *unknown]
 
 
 def _scores(metrics: Mapping[str, Any]) -> dict[str, float]:

@@ -79,7 +79,9 @@ def _unpack(file: Path, target: Path) -> None:
         raise InputError(f"{safe(file)}: there is no such file") from error
     except Exception as error:  # zipfile lets many kinds through, from zlib and others
         problem = 'the participant would read "Bad or empty zip file"'
-        raise UploadError(f"{safe(file)}: {problem} ({safe(str(error))})") from error
+        remedy = "Zip the files, and rehearse the zip."
+        text = f"{safe(file)}: {problem} ({safe(str(error))})"
+        raise UploadError(text, remedy) from error
 
 
 def _command(program: Path) -> list[str]:

@@ -260,6 +260,7 @@ THREE, NUMBER = "^spacing must be 3 numbers", "^tolerance must be a number"
             for value in (0.0, -1.0, math.nan, math.inf)
             for lengths in (((1.0, value, 1.0), 1.0), (ONES, value))
         ),
+        ((1e200, 1.0, 1.0), 1, ValueError, r"spacing must be at most 1e\+09 mm"),
         *((each, 1, TypeError, THREE) for each in (2.0, np.array(2.0), None, "0.8")),
         ((1.0, "2", 1.0), 1, TypeError, THREE),
         ((1.0, 1.0), 1, ValueError, THREE),

@@ -147,7 +147,7 @@ SUBMISSIONS = {
     "nothing": ([], [("F01", (), "Zip the")], []),
     "texts alone": (
         ["readme.txt", "inputs.json"],
-        [("F01", ("inputs.json", "readme.txt"), "Zip the")],
+        [("F01", ("readme.txt",), "Zip the")],
         [],
     ),
     "an archive alone": (

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from flare.challenge.reading import read_challenge
+from flare.common.errors import OutputError
 from flare.evaluation.errors import UploadError
 from flare.platforms.codabench import bundle as bundle_module
 from flare.platforms.codabench import packages
@@ -63,7 +64,7 @@ def own(tmp_path):
 
 @pytest.fixture
 def bundle(monkeypatch, labels, tmp_path):
-    options = {"title": "Große Prüfung 🫁", "start": "2026-03-01", "end": "2026-05-31"}
+    options = {"title": "Große Prüfung 🫁", "start": "2126-03-01", "end": "2126-05-31"}
     return write_light_bundle(monkeypatch, tmp_path / "bundle.zip", labels, **options)
 
 
@@ -78,7 +79,7 @@ def test_the_settings_are_yaml_that_names_what_closes_a_trap(bundle):
     assert settings["docker_image"] == "python:3.13-slim"
     assert (settings["enable_detailed_results"], phase["hide_score_output"]) == (1, 1)
     assert settings["show_detailed_results_in_leaderboard"] is False
-    assert (phase["start"], phase["end"]) == ("2026-03-01", "2026-05-31")
+    assert (phase["start"], phase["end"]) == ("2126-03-01", "2126-05-31")
     assert phase["execution_time_limit"] == 600
     assert (board["submission_rule"], board["primary_index"]) == ("Force_Best", 0)
     named = {page["file"] for page in settings["pages"]}
@@ -171,6 +172,14 @@ def test_what_would_not_work_is_not_written(
     assert not [*tmp_path.glob("new/*")]
 
 
+def test_a_bundle_that_cannot_be_written_is_named(labels, tmp_path, monkeypatch):
+    monkeypatch.setattr(packages, "wheel_files", lambda names, python: ())
+    file = write_file(tmp_path / "file", "no folder") / "bundle.zip"
+
+    with pytest.raises(OutputError, match=r"bundle\.zip: it cannot be written"):
+        write_bundle(BundleOptions(ground_truth=labels, output=file))
+
+
 def test_packages_have_the_versions_of_the_other_containers():
     """scripts/lock.sh writes both files."""
     pins = re.findall(r"^\S+==\S+ ", packages.REQUIREMENTS.read_text(), re.MULTILINE)
@@ -193,7 +202,8 @@ def test_without_an_index_it_is_said_what_pip_says(monkeypatch):
     ("options", "problem"),
     [
         ({"start": "31.5.2026"}, "'31.5.2026' is no date, such as 2026-05-31"),
-        ({"start": "2026-05-31", "end": "2026-05-31"}, "is not after 2026-05-31"),
+        ({"start": "2126-05-31", "end": "2126-05-31"}, "is not after 2126-05-31"),
+        ({"start": "2025-03-01", "end": "2025-05-31"}, "--end 2025-05-31 is not after"),
         ({"image": "debian:13"}, "'debian:13' is not like python:3.13-slim"),
         ({"image": "python:3.13-alpine"}, "is not like python:3.13-slim"),
     ],

@@ -10,7 +10,7 @@ from flare.platforms.codabench.competition import (
     Leaderboard,
     SubmissionRule,
 )
-from flare.platforms.codabench.leaderboard import order_results
+from flare.platforms.codabench.leaderboard import OF_OTHERS, order_results
 from flare.platforms.leaderboard import Result, leaderboard_table
 
 ALL, LAST, BEST = (
@@ -65,11 +65,13 @@ def test_a_board_has_the_order_of_the_site(results, rule, expected):
 
 
 def test_cells_are_those_of_the_site():
-    """As many decimals as there are; n/a where there is no score."""
+    """As many decimals as there are; n/a where there is no score, but not alone."""
     metrics = {"aggregates": {"dsc": 0.92406, "hd95": 3, "secret": 1}}
-    rows, _ = order_results([Result(name="a", metrics=metrics)], BOARD)
+    other = Result(name="b", metrics={"aggregates": {"auroc_task": 0.5}})
+    rows, left_out = order_results([other, Result(name="a", metrics=metrics)], BOARD)
 
     assert leaderboard_table(rows, BOARD).splitlines()[1:] == [
         "rank  name  rank score  NSD  DSC     HD95",
         "1     a     1           n/a  0.9241  3.0",
     ]
+    assert left_out == [("b", OF_OTHERS)]

@@ -42,6 +42,8 @@ COMPETITION = Competition(
     phases=(Phase(execution_time_limit=60),),
     leaderboards=(BOARD,),
 )
+NO_COLUMN = dump(COMPETITION) | {"leaderboards": [{"columns": []}]}
+EMPTY = dump(COMPETITION) | {"tasks": [], "phases": [], "leaderboards": []}
 SCORES = b'{"dsc": 0.92406, "hd95": 3}'
 PROGRAM = """
 import json, os, pathlib, sys
@@ -181,6 +183,9 @@ def test_a_failure_has_the_site_s_state(status, outputs, message):
         ({"path": ROOT / "none.zip"}, InputError, "none.zip: there is no such file"),
         ({"bundle": b"no zip"}, UploadError, "competition.yaml cannot be used"),
         ({"bundle": zip_bytes([])}, UploadError, "competition.yaml cannot be used"),
+        ({"bundle": bundle_of(EMPTY)}, UploadError, "tasks is [], expected a list wi"),
+        ({"bundle": bundle_of(NO_COLUMN)}, UploadError, "columns is [], expected a li"),
+        ({"path": ROOT}, UploadError, "). Zip the files, and rehearse the zip. [H06]"),
         ({"status": 125}, EngineError, "python:3.13-slim: it cannot be run (no room)"),
     ],
 )

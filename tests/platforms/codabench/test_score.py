@@ -102,18 +102,22 @@ def test_label_maps_and_answers_have_the_scores_of_an_evaluation(make_app, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("settings", "line"),
+    ("count", "settings", "line"),
     [
-        ({}, r"Missing 1 of 2 cases: validation_002.nii.gz\..*\[F05\]"),
-        ({"time_limit_s": 0}, "The evaluation was not done in its time"),
-        ({"columns": [("dsc", "dsc_x", 4)]}, "The evaluation has no number for dsc_x"),
+        (1, {}, r"Missing 1 of 2 cases: validation_002.nii.gz\..*\[F05\]"),
+        (0, {}, r".* holds no label map \(it is empty\)\..*\[F01\]"),
+        (1, {"time_limit_s": 0}, "The evaluation was not done in its time"),
+        (2, {"columns": [("dsc", "dsc_x", 4)]}, "The evaluation has no number for dsc"),
     ],
-    ids=["refused", "late", "no number"],
+    ids=["refused", "nothing", "late", "no number"],
 )
-def test_without_scores_there_is_a_page_with_the_reason(make_app, settings, line):
+def test_without_scores_there_is_a_page_with_the_reason(
+    make_app, count, settings, line
+):
     app = make_app()
-    count = 2 if "columns" in settings else 1
-    write_cases(app / "input" / "res", case_names(count), labels=organ_boxes())
+    if count:
+        write_cases(app / "input" / "res", case_names(count), labels=organ_boxes())
+    (app / "input" / "res" / "metadata").write_text("exitCode: 0\n")
     file = app / "program" / "settings.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
 
