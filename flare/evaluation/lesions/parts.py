@@ -9,7 +9,7 @@ import numpy as np
 
 from flare.evaluation.lesions.pairs import Side
 from flare.evaluation.lesions.runs import Numbers
-from flare.evaluation.metrics.arrays import Box, Mask, box_of, ends_of, extent_of
+from flare.evaluation.metrics.arrays import Box, Mask, box_of, extent_of, start_of
 
 
 class Parts:
@@ -19,7 +19,7 @@ class Parts:
         runs = side.runs
         order = np.argsort(side.lesions, kind="stable")
         places = np.column_stack(np.unravel_index(runs.firsts[order], runs.shape))
-        self._places = places + ends_of(box)[0]
+        self._places = places + start_of(box)
         self._sizes = runs.sizes[order]
         numbers = np.bincount(side.lesions, minlength=side.number)
         self._ends = np.append(0, np.cumsum(numbers))
@@ -33,7 +33,7 @@ class Parts:
     def box(self, lesions: Sequence[int] | Numbers) -> Box:
         """The smallest box around some lesions."""
         starts, stops = self._starts[lesions], self._stops[lesions]
-        return box_of(starts.min(axis=0), stops.max(axis=0))
+        return box_of(starts.min(axis=0).tolist(), stops.max(axis=0).tolist())
 
     def mask(self, lesions: Sequence[int] | Numbers, box: Box) -> Mask:
         """The mask of some lesions in a box that has all of them."""
@@ -42,7 +42,7 @@ class Parts:
         # One run may end where the next one begins, in the row behind.
         for lesion in lesions:
             runs = slice(self._ends[lesion], self._ends[lesion + 1])
-            places = (self._places[runs] - ends_of(box)[0]).T
+            places = (self._places[runs] - start_of(box)).T
             firsts = np.ravel_multi_index(tuple(places), shape)
             mask[firsts] ^= True
             mask[firsts + self._sizes[runs]] ^= True
