@@ -109,7 +109,8 @@ def test_metrics_of_a_case_that_is_missing_and_of_options(
     content = json.loads(file.read_text())
     assert list(content["failed"]) == ["validation_002"]
     assert content["evaluation"]["options"]["decimals"] == "4"
-    assert len(content["case"]) == 2 * (len(challenge.organs) + 2)
+    values = len(challenge.metrics) * (len(challenge.organs) + 1)
+    assert len(content["case"]) == values + len(("alg_fname", "gt_fname"))
 
 
 def test_metrics_of_an_algorithm_on_one_case(tmp_path):
