@@ -39,7 +39,7 @@ OF_ORGANS = ("label", "tolerance_mm", "in_mean")
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
     *("efficiency_gate_dsc", "board", "reported", "not_known", "names", "answers"),
-    "values",
+    *("values", "scheme"),
 )
 """Fields of a challenge that change no score of label maps; any further one does where
 it is set."""
@@ -415,6 +415,7 @@ def challenge_summary(challenge: Challenge) -> str:
         lines += ["", "Rules:", *(f"  {key}: {rule_text(rules, key)}" for key in keys)]
     if challenge.ranking:
         lines += ["", f"Ranked by {', '.join(_ranked_metrics(challenge))}."]
+        lines += filter(None, [challenge.scheme.text])
     if challenge.reported:
         lines += ["", *_reported_lines(challenge)]
     if challenge.not_known:

@@ -8,7 +8,7 @@ explains every key.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain, groupby
 from typing import Annotated, Any, Literal
@@ -24,6 +24,7 @@ from flare.challenge.metrics import (
     MetricName,
     metric_named,
 )
+from flare.challenge.scheme import FLARE_SCHEME, SchemeRules
 from flare.common.schema import (
     Amount,
     Checked,
@@ -322,6 +323,8 @@ class Challenge(Checked):
     """The values of cases that others compute."""
     ranking: tuple[RankedMetric, ...] = ()
     """The metrics of the final ranking."""
+    scheme: SchemeRules = FLARE_SCHEME
+    """How the values of teams become one ranking."""
     max_gpu_memory: MaxMemory = MaxMemory.STABLE
     """The rule for the maximum of GPU memory when a container is measured."""
     efficiency_gate_dsc: Share = 0.0
@@ -387,6 +390,27 @@ class Challenge(Checked):
             is_good_end = rule.better is good_end
             expected = f"the good end of {rule.metric}, if it has one"
             check(is_good_end, f"ranking[{number}].better", rule.better.value, expected)
+        self._check_scheme()
+
+    def _check_scheme(self) -> None:
+        scheme = self.scheme
+        for number, column in enumerate(scheme.ties_by, start=1):
+            expected = f"a column with a good end: {listing(self.columns)}"
+            has_end = self.good_end(column) is not None
+            check(has_end, f"scheme.ties_by[{number}]", column, expected)
+        names = [rule.metric for rule in self.ranked]
+        for name in names:
+            expected = "each column once, also as one of [scheme] each_organ"
+            check(names.count(name) == 1, "ranking", name, expected)
+        if scheme.is_of_means or scheme.each_organ:
+            expected = "0, as with this [scheme] no case has a DSC that is ranked"
+            gate = self.efficiency_gate_dsc
+            check(not gate, "efficiency_gate_dsc", gate, expected)
+        if scheme.group:
+            expected = "a metric that each case has a value by, to be ranked in groups"
+            for name in (*names, *scheme.ties_by):
+                is_of_each_case = metric_named(name).is_of_each_case
+                check(is_of_each_case, "ranking", name, expected)
 
     def _check_reported(self) -> None:
         keys = [*keys_of(type(self))]
@@ -395,6 +419,31 @@ class Challenge(Checked):
                 expected = "a key of this file, such as organs.tolerance_mm"
                 table_and_key = ".".join(key.split(".")[:2])
                 check(table_and_key in keys, f"reported[{number}].keys", key, expected)
+
+    @property
+    def ranked(self) -> tuple[RankedMetric, ...]:
+        """The columns that are ranked: with a rank for each organ, those of organs."""
+        columns: list[RankedMetric] = []
+        for rule in self.ranking:
+            if self.scheme.each_organ and rule.metric in self.metrics:
+                organs = [organ.name for organ in self.organs if organ.in_mean]
+                names = (f"{rule.metric}_{organ}" for organ in organs)
+                columns += (replace(rule, metric=name) for name in names)
+            else:
+                columns.append(rule)
+        return tuple(columns)
+
+    def good_end(self, column: str) -> Better | None:
+        """Which end of a column is the good one; None if there is no such column."""
+        for rule in self.ranking:
+            if rule.metric == column:
+                return rule.better
+        if column not in self.columns:
+            return None
+        metric = metric_named(column)
+        if metric.is_scored:
+            return metric.better
+        return self.columns_of_others.get(column, Better.LOWER)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -266,10 +266,11 @@ def _zeros_that_rank_well(board: Board) -> Iterator[str]:
         behind = list(compress(board.teams, is_behind))
         if zeros[index] > SHARE_OF_ZEROS * len(board.cases) and behind:
             has = "has" if len(behind) == 1 else "have"
+            advice = ": consider a gate (--gate)" if board.rules.has_cases else ""
             yield (
                 f"{safe(team)} has DSC 0, or none, on {zeros[index]} of"
                 f" {len(board.cases)} cases, and yet is ahead of {listing(behind)},"
-                f" which {has} a higher DSC: consider a gate (--gate)"
+                f" which {has} a higher DSC{advice}"
             )
 
 
@@ -304,7 +305,7 @@ def _cases_of_zeros(board: Board) -> Iterator[str]:
 def _orders_within_noise(board: Board) -> Iterator[str]:
     """Neighbours that could change places if they were measured again."""
     spreads = board.spreads
-    if spreads is None or np.isnan(spreads).all():
+    if spreads is None or np.isnan(spreads).all() or not board.rules.has_cases:
         return
     ranks, totals = board.doubled_ranks, board.case_sums.sum(axis=1)
     for (first, better), (second, worse) in pairwise(enumerate(board.teams)):

@@ -2,13 +2,14 @@
 
 No FLARE edition has published a script for this. The rule is that of the challenge's
 page: for each case, teams are ranked on each metric; a team's ranks are averaged over
-cases and metrics, and divided by the number of teams.
+cases and metrics, and divided by the number of teams. A ``[scheme]`` may have means in
+place of cases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from flare.challenge.metrics import SCORES
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError
-from flare.common.text import listing
+from flare.common.text import listing, safe
 from flare.ranking.decisions import (
     Decisions,
     apply_decisions,
@@ -33,6 +34,7 @@ from flare.ranking.rules import (
     RankingRules,
     ranked_metrics,
     rules_of,
+    tie_columns,
 )
 from flare.ranking.sensitivity import Scheme, Sensitivity, other_schemes, sensitivity_of
 from flare.ranking.table import Missing, ResultTable, make_index, read_results
@@ -43,17 +45,23 @@ from flare.ranking.uncertainty import (
     compare_pairs,
     draw_cases,
 )
-from flare.results.errors import RankingError
+from flare.results.errors import GroupsFileError, RankingError
+from flare.results.groups_csv import NOT_GIVEN, read_groups
 from flare.statistics import DRAWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PRIZE_RULE = (
-    "Teams with equal scores share a rank, and the ranks behind it are left out"
-    " (1, 2, 2, 4). Where there are prizes, they share those of the places that they"
-    " take together."
+_PRIZE_RULE = (
+    "Teams {} share a rank, and the ranks behind it are left out (1, 2, 2, 4). Where"
+    " there are prizes, they share those of the places that they take together."
 )
+
+
+def prize_text(rules: RankingRules) -> str:
+    """The rule for teams that nothing orders."""
+    equal = "that are equal by all of this" if rules.ties_by else "with equal scores"
+    return _PRIZE_RULE.format(equal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +86,7 @@ class Standings:
     competition come last."""
     case_ranks: pd.Series[float]
     """The ranks by team, case and metric, in the order of the table; whole numbers and
-    halves, which are exact."""
+    halves, which are exact. Ranks of means are those of groups, or of all cases."""
     board: Board
     """The values and ranks of the competing teams, best first."""
 
@@ -123,18 +131,16 @@ def rank_teams(
     sums = {
         team: int(places.sum(axis=0) @ rules.weights) for team, places in ranks.items()
     }
-    order = sorted(table.teams, key=lambda team: (team in guests, sums[team], team))
-    count = 2 * len(table.cases)
+    places = dict(zip(competing, board.final_ranks, strict=True))
+    order = sorted(table.teams, key=lambda t: (t in guests, places.get(t, sums[t]), t))
+    count = 2 * len(board.units)
     largest_sum = count * sum(rules.weights) * len(competing)
     standings = []
     for team in order:
-        rank = None
-        if team not in guests:
-            rank = 1 + sum(sums[rival] < sums[team] for rival in competing)
         totals = zip(rules.names, ranks[team].sum(axis=0).tolist(), strict=True)
         standing = Standing(
             team=team,
-            rank=rank,
+            rank=places.get(team),
             score=Fraction(sums[team], largest_sum),
             mean_ranks={metric: Fraction(total, count) for metric, total in totals},
         )
@@ -142,7 +148,7 @@ def rank_teams(
     doubled = np.stack([ranks[team] for team in table.teams])
     case_ranks = pd.Series(
         doubled.ravel() / 2,
-        index=make_index(table.teams, table.cases, rules.names),
+        index=make_index(table.teams, board.units, rules.names),
         name="rank",
     )
     return Standings(
@@ -189,6 +195,7 @@ def rank_results(
     source: Path | pd.DataFrame,
     challenge: Challenge,
     options: RankingOptions | None = None,
+    groups: Path | None = None,
 ) -> Analysis:
     """Rank the teams of a source that `flare.ranking.table.read_results` can read.
 
@@ -198,13 +205,46 @@ def rank_results(
     options = options or RankingOptions()
     metrics = ranked_metrics(challenge, options.metrics)
     needs_all = options.metrics is not None
-    table = read_results(source, metrics, challenge, needs_all=needs_all)
+    ties_by = tie_columns(challenge)
+    table = read_results(
+        source, metrics, challenge, needs_all=needs_all, ties_by=ties_by
+    )
     rules = rules_of(challenge, options, left_out=table.left_out)
     decisions = Decisions()
     if options.decisions:
         decisions = read_decisions(options.decisions)
         table = apply_decisions(table, decisions, str(options.decisions))
+    if challenge.scheme.group:
+        withdrawn = [decision.case for decision in decisions.withdrawn]
+        names = _groups_of(challenge, groups, table.cases, withdrawn)
+        table = replace(table, groups=names)
     return analyse(table, challenge, rules, decisions, options)
+
+
+def _groups_of(
+    challenge: Challenge,
+    file: Path | None,
+    cases: Sequence[str],
+    withdrawn: Sequence[str],
+) -> tuple[str, ...]:
+    """The group of each case in the column of the scheme; refuse a case without one."""
+    column = challenge.scheme.group
+    if file is None:
+        problem = f"its [scheme] ranks in each {safe(column)}, and no file tells these"
+        remedy = "Give one with the columns case and {}: --groups groups.csv."
+        raise RankingError(challenge.key, problem, remedy.format(safe(column)))
+    groupings = {g.column: g for g in read_groups(file, cases, withdrawn)}
+    if column not in groupings:
+        problem = f"it has no column {safe(column)}, in whose groups teams are ranked"
+        raise GroupsFileError(str(file), problem)
+    names: dict[int, str] = {}
+    for name, numbers in groupings[column].groups:
+        if name == NOT_GIVEN:
+            without = listing(cases[number] for number in numbers)
+            problem = f"no {safe(column)} of {without}, and teams are ranked in each"
+            raise GroupsFileError(str(file), problem)
+        names |= dict.fromkeys(numbers, name)
+    return tuple(names[number] for number in range(len(cases)))
 
 
 def analyse(

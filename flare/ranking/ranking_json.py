@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 from flare.challenge.metrics import MetricName
 from flare.challenge.reading import Rule, scoring_rules
 from flare.challenge.rules import RankedMetric
+from flare.challenge.scheme import FLARE_SCHEME, SchemeRules
 from flare.common.environment import __version__
 from flare.common.schema import (
     Count,
@@ -47,6 +48,7 @@ _MEAN_RANKS = Family(
 )
 _MeanRanks = Annotated[dict[str, float], Is(families=[_MEAN_RANKS])]
 _WORST = ("CASE", "What every distance of the case is then, in mm.")
+_GROUP = ("CASE", "The group of the case.")
 _Ranked = Annotated[dict[str, Any], Is(like=RankedMetric)]
 
 
@@ -113,6 +115,13 @@ class RankingSettings(TypedDict):
     0 for no gate."""
     metrics: Annotated[list[_Ranked], Is(minItems=1)]
     """The metrics that are ranked."""
+    scheme: NotRequired[Annotated[dict[str, Any], Is(like=SchemeRules)]]
+    """How values become one ranking, as the challenge file has it; only where that is
+    not FLARE's ranking, as all that follows."""
+    ties_by: NotRequired[list[_Ranked]]
+    """The columns whose means order the teams that the ranking leaves equal."""
+    groups: NotRequired[Annotated[dict[str, Text], Is(entry=_GROUP)]]
+    """Only where teams are ranked in groups."""
     not_measured: NotRequired[Annotated[list[Text], Is(minItems=1)]]
     """Metrics of the challenge by which nobody is ranked, as no team was measured; only
     where there are such ones."""
@@ -307,6 +316,12 @@ def _settings(analysis: Analysis, values_sha256: str) -> RankingSettings:
         "efficiency_gate_dsc": rules.gate_dsc,
         "metrics": dump(rules.metrics),
     }
+    if rules.scheme != FLARE_SCHEME:
+        settings["scheme"] = dump(rules.scheme)
+        settings["ties_by"] = dump(rules.ties_by)
+    if analysis.table.groups:
+        groups = zip(analysis.table.cases, analysis.table.groups, strict=True)
+        settings["groups"] = dict(groups)
     if rules.left_out:
         settings["not_measured"] = list(rules.left_out)
     if rules.of_all_cases:

@@ -1,4 +1,4 @@
-"""Ranks teams on each case by each metric.
+"""Ranks teams by each metric, on each case or by their means.
 
 Ranks are whole numbers, twice as large as they are, because the average of tied places
 may end in a half: so equal sums are equal, exactly.
@@ -10,20 +10,25 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.metrics import Better, metric_named
+from flare.challenge.scheme import Ties
 from flare.common.schema import Is
 from flare.ranking.answers import AnswerColumn
-from flare.ranking.rules import Average, MissingRule, RankingRules, Ties
+from flare.ranking.rules import Average, MissingRule, RankingRules
 
 Integers = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 Tau = Annotated[float, Is(minimum=-1, maximum=1)]
+
+ALL_CASES = "all cases"
+"""Stands for the only group, where teams are not ranked in groups."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,6 +53,50 @@ class Board:
     distances: Values | None = None
     """What a missing distance counts as on each case, in mm, NaN where nobody has told
     it; None if that is so everywhere."""
+    groups: tuple[str, ...] = ()
+    """The group of each case, if teams are ranked in groups."""
+    ties: Board | None = None
+    """The columns that order the teams which the ranking leaves equal, if any do."""
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The cases that teams are ranked on; of means, the groups, or all cases."""
+        if not self.rules.scheme.is_of_means:
+            return self.cases
+        return tuple(sorted(set(self.groups))) or (ALL_CASES,)
+
+    @cached_property
+    def members(self) -> list[Integers]:
+        """The numbers of the cases of each group, or of all, if there are no groups."""
+        groups = np.array(self.groups or [ALL_CASES] * len(self.cases), dtype=object)
+        return [np.flatnonzero(groups == name) for name in sorted(set(groups))]
+
+    def means(self, counts: Integers) -> Values:
+        """Means of cases that count as often as in each draw, of shape (draws, cases).
+
+        They have the shape (teams, draws, groups, metrics). A missing result counts as
+        in the tables of means; where nobody has told as what, the team has no mean, and
+        that in every draw, as its rank should not be better without a case.
+        """
+        values = np.where(np.isnan(self.values), self.counted, self.values)
+        means = []
+        for cases in self.members:
+            sums = np.tensordot(counts[:, cases], values[:, cases], axes=(1, 1))
+            means.append(sums.swapaxes(0, 1) / counts[:, cases].sum(axis=1)[:, None])
+        # Sums of the same values in another order differ in their last bits.
+        return rounded(np.stack(means, axis=2), ".12g")
+
+    @cached_property
+    def ranked(self) -> Values:
+        """The comparable values that are ranked, of shape (teams, units, metrics)."""
+        if not self.rules.scheme.is_of_means:
+            return self.comparable
+        return comparable(self._whole_means, self.rules)
+
+    @property
+    def _whole_means(self) -> Values:
+        """The means of all cases, of shape (teams, groups, metrics)."""
+        return self.means(np.ones((1, len(self.cases)), dtype=np.int64))[:, 0]
 
     @cached_property
     def comparable(self) -> Values:
@@ -63,10 +112,10 @@ class Board:
         distances = self.distances
         if distances is None:
             distances = np.full(len(self.cases), math.nan)
-        columns = []
-        for rule in self.rules.metrics:
-            columns.append(missing_values(rule.metric, rule.failed, distances))
-        return np.stack(columns, axis=1)
+        counted = np.empty((len(self.cases), len(self.rules.metrics)))
+        for number, rule in enumerate(self.rules.metrics):
+            counted[:, number] = missing_values(rule.metric, rule.failed, distances)
+        return counted
 
     @cached_property
     def filled(self) -> Values:
@@ -89,8 +138,8 @@ class Board:
 
     @cached_property
     def doubled_ranks(self) -> Integers:
-        """Twice the rank of each team, on each case, by each metric."""
-        return ranks_of(self.comparable, self.rules)
+        """Twice the rank of each team, on each case or of means, by each metric."""
+        return ranks_of(self.ranked, self.rules)
 
     @cached_property
     def case_sums(self) -> Integers:
@@ -101,7 +150,14 @@ class Board:
     @cached_property
     def final_ranks(self) -> tuple[int, ...]:
         """The rank of each team."""
-        return ranks_by_sums(rank_sums(self.doubled_ranks, self.rules))
+        return self.ranks_by(rank_sums(self.doubled_ranks, self.rules))
+
+    def ranks_by(self, sums: Integers) -> tuple[int, ...]:
+        """Ranks by sums, with the teams in order that have equal ones."""
+        if self.ties is None:
+            return ranks_by_sums(sums)
+        values = comparable(self.ties._whole_means, self.ties.rules).mean(axis=1)
+        return ranks_by_sums(break_ties(sums, values))
 
     @property
     def dsc(self) -> Values | None:
@@ -119,6 +175,28 @@ class Board:
             values=self.values[:, list(numbers)],
             spreads=None,
             distances=None if self.distances is None else self.distances[list(numbers)],
+            groups=tuple(self.groups[number] for number in numbers if self.groups),
+            ties=self.ties.on(numbers) if self.ties else None,
+        )
+
+    def by(self, is_chosen: Sequence[bool]) -> Board:
+        """The board of some metrics, without a gate, which is one of label maps."""
+        metrics = tuple(compress(self.rules.metrics, is_chosen))
+        return replace(
+            self,
+            values=self.values[:, :, np.array(is_chosen, dtype=bool)],
+            rules=replace(self.rules, metrics=metrics, gate_dsc=0.0),
+            spreads=None,
+        )
+
+    def without(self, number: int) -> Board:
+        """The board without the team with this number."""
+        return replace(
+            self,
+            teams=self.teams[:number] + self.teams[number + 1 :],
+            values=np.delete(self.values, number, axis=0),
+            spreads=None,
+            ties=self.ties.without(number) if self.ties else None,
         )
 
 
@@ -147,13 +225,13 @@ def comparable(values: Values, rules: RankingRules) -> Values:
     """Values turned so that smaller is better; NaN where a result does not count.
 
     The gate, rounding, tolerances and directions of the rules are applied, in this
-    order, to values of shape (teams, cases, metrics).
+    order, to values of shape (teams, cases or more, metrics).
     """
     smaller_is_better = values.copy()
     if rules.gate_dsc:
         _close_gate(smaller_is_better, rules)
     for index, rule in enumerate(rules.metrics):
-        column = smaller_is_better[:, :, index]
+        column = smaller_is_better[..., index]
         if rules.digits is not None:
             column[...] = rounded(column, f".{rules.digits}g")
         elif rule.decimals is not None:
@@ -228,6 +306,21 @@ def ranks_by_sums(sums: Integers) -> tuple[int, ...]:
     (2, 1, 2, 4)
     """
     return tuple((np.searchsorted(np.sort(sums), sums) + 1).tolist())
+
+
+def break_ties(sums: Integers, values: Values) -> Integers:
+    """Whole numbers in the order of sums, and where these are equal, of rows of values.
+
+    Smaller is better; a missing value is the worst.
+
+    Examples
+    --------
+    >>> break_ties(np.array([7, 5, 7]), np.array([[-0.9], [-0.5], [-0.8]])).tolist()
+    [1, 0, 2]
+    """
+    rows = np.column_stack([sums, np.nan_to_num(values, nan=math.inf)])
+    _, places = np.unique(rows, axis=0, return_inverse=True)
+    return np.asarray(places).ravel()
 
 
 def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:

@@ -12,19 +12,11 @@ from pathlib import Path
 
 from flare.challenge.metrics import Better, Metric
 from flare.challenge.rules import Challenge, RankedMetric
+from flare.challenge.scheme import FLARE_SCHEME, SchemeRules, Ties
 from flare.common.options import argument, challenge_option, option, share, whole
 from flare.common.text import listing, safe
 from flare.results.errors import RankingError
 from flare.statistics import DRAWS, SEED
-
-
-class Ties(StrEnum):
-    """The rank that teams with equal values get."""
-
-    MIN = "min"
-    """The best of the places that they take together."""
-    AVERAGE = "average"
-    MAX = "max"
 
 
 class MissingRule(StrEnum):
@@ -51,9 +43,10 @@ class RankingOptions:
         parse=lambda text: tuple(text.split(",")),
         metavar="dsc,nsd,...",
     )
-    ties: Ties = option(
-        "Give teams with equal values this one of their ranks (default: min).",
-        default=Ties.MIN,
+    ties: Ties | None = option(
+        "Give teams with equal values this one of their ranks (default: the"
+        " challenge's, which is min where its file tells none).",
+        default=None,
     )
     missing: MissingRule | None = option(
         "Give a team without a result this rank: last, the number of teams;"
@@ -112,6 +105,12 @@ class RankingRequest:
         " sheets/TEAM.md into this folder.",
         metavar="DIR",
     )
+    groups: Path | None = option(
+        "Take the group of each case from this file, for a challenge whose [scheme]"
+        " ranks in groups: it has a column case, and one for each kind of groups.",
+        default=None,
+        metavar="FILE.csv",
+    )
     by_organ: bool = option(
         "Also print the mean of each team by each organ; a star is at the best one.",
         default=False,
@@ -134,7 +133,10 @@ class RankingRules:
     """How teams are ranked."""
 
     metrics: tuple[RankedMetric, ...]
+    scheme: SchemeRules = FLARE_SCHEME
     ties: Ties = Ties.MIN
+    ties_by: tuple[RankedMetric, ...] = ()
+    """Columns whose means order the teams that the ranking leaves equal."""
     missing: MissingRule = MissingRule.LAST
     average: Average = Average.MEAN
     gate_dsc: float = 0.0
@@ -165,8 +167,9 @@ class RankingRules:
 
     @property
     def has_cases(self) -> bool:
-        """Whether a metric has values of single cases."""
-        return any(record.is_of_each_case for record in self.records)
+        """Whether teams are ranked on single cases by a metric."""
+        is_of_means = self.scheme.is_of_means
+        return not is_of_means and any(r.is_of_each_case for r in self.records)
 
     @property
     def weights(self) -> tuple[int, ...]:
@@ -207,24 +210,38 @@ def ranked_metrics(
     A RankingError is raised if the challenge has no ranking, or no such metric; or if
     one is there twice.
     """
-    rules = {rule.metric: rule for rule in challenge.ranking}
-    if not rules:
+    if not challenge.ranking:
         raise RankingError(
             challenge.key,
             "it has no [[ranking]]: which metrics are ranked is not known",
             _REMEDY,
         )
-    chosen = chosen or list(rules)
+    names = [rule.metric for rule in challenge.ranking]
+    chosen = chosen or names
     problems = []
     for metric, times in Counter(chosen).items():
-        if metric not in rules:
+        if metric not in names:
             problems.append(f"it does not rank {safe(metric)}, which --metrics has")
         elif times > 1:
             problems.append(f"--metrics has {metric} {times} times")
     if problems:
-        remedy = f"Choose from {listing(rules)}, each at most once."
+        remedy = f"Choose from {listing(names)}, each at most once."
         raise RankingError(challenge.key, "; ".join(problems), remedy)
-    return tuple(rules[metric] for metric in chosen)
+    rules = tuple(challenge.ranking[names.index(metric)] for metric in chosen)
+    return replace(challenge, ranking=rules).ranked
+
+
+def tie_columns(challenge: Challenge) -> tuple[RankedMetric, ...]:
+    """The columns of a challenge that order the teams which its ranking leaves equal.
+
+    One that is ranked as well keeps its rules, such as its value of a failed run.
+    """
+    ranked = {rule.metric: rule for rule in (*challenge.ranking, *challenge.ranked)}
+    columns = []
+    for name in challenge.scheme.ties_by:
+        better = challenge.good_end(name) or Better.LOWER
+        columns.append(ranked.get(name) or RankedMetric(metric=name, better=better))
+    return tuple(columns)
 
 
 def rules_of(
@@ -245,13 +262,19 @@ def rules_of(
     metrics = tuple(rule for rule in ranked if rule.metric not in left_out)
     missing = _missing_rule(challenge, metrics, options.missing)
     gate = challenge.efficiency_gate_dsc if options.gate is None else options.gate
+    scheme = challenge.scheme
+    if gate and scheme.is_of_means:
+        problem = "--gate is of values of each case, and its [scheme] ranks means"
+        raise RankingError(challenge.key, problem, "Rank without --gate.")
     if gate and all(rule.metric != "dsc" for rule in metrics):
         raise RankingError(
             challenge.key, "efficiency depends on the DSC, which --metrics leaves out"
         )
     return RankingRules(
         metrics=metrics,
-        ties=options.ties,
+        scheme=scheme,
+        ties=options.ties or scheme.ties,
+        ties_by=tuple(r for r in tie_columns(challenge) if r.metric not in left_out),
         missing=missing,
         gate_dsc=gate,
         worst_distance_mm=challenge.worst_distance_mm,

@@ -14,20 +14,20 @@ from typing import Annotated, NamedTuple, TypedDict
 
 import numpy as np
 
+from flare.challenge.scheme import FLARE_SCHEME, Ties
 from flare.common.schema import Count, Is, Positive
 from flare.common.text import printable
 from flare.ranking.ranks import (
     Board,
     Integers,
     Values,
-    comparable,
     kendall_tau,
     rank_sums,
     ranks_by_sums,
     ranks_of,
     rounded,
 )
-from flare.ranking.rules import Average, MissingRule, RankingRules, Ties
+from flare.ranking.rules import Average, MissingRule, RankingRules
 from flare.ranking.uncertainty import PairTest
 from flare.results.csv_rows import TeamName
 from flare.statistics import ALPHA
@@ -91,7 +91,9 @@ def _all_schemes(
     """Name and ranks of each scheme, and the team that it leaves out."""
     for name, rules in _one_change(board.rules):
         yield name, replace(board, rules=rules).final_ranks, None
-    if board.rules.has_cases:
+    if board.rules.scheme.is_of_means:
+        yield from _schemes_beside_means(board)
+    elif board.rules.has_cases:
         yield from _schemes_over_cases(board)
     for is_adjusted, name in ((False, "unadjusted"), (True, "Holm")):
         ranks = ranks_by_tests(board, tests, is_adjusted=is_adjusted)
@@ -118,6 +120,19 @@ def _schemes_over_cases(
         yield f"{average.value} of values, then rank", ranks, None
 
 
+def _schemes_beside_means(
+    board: Board,
+) -> Iterator[tuple[str, tuple[int, ...], None]]:
+    """The schemes that rank no means, or those of all cases in place of groups."""
+    rules = replace(board.rules, scheme=FLARE_SCHEME)
+    yield "rank on each case, then mean", replace(board, rules=rules).final_ranks, None
+    ranks = aggregate_ranks(board, Average.MEDIAN)
+    yield "median of values, then rank", ranks, None
+    if board.groups:
+        without_groups = replace(board, groups=())
+        yield "without groups", without_groups.final_ranks, None
+
+
 def _schemes_without_a_metric(
     board: Board,
 ) -> Iterator[tuple[str, tuple[int, ...], None]]:
@@ -127,13 +142,9 @@ def _schemes_without_a_metric(
         if rules.gate_dsc and metric == "dsc":
             continue
         metrics = rules.metrics[:index] + rules.metrics[index + 1 :]
-        values = np.delete(board.comparable, index, axis=2)
-        yield f"without {metric}", _ranks(values, replace(rules, metrics=metrics)), None
-
-
-def _ranks(values: Values, rules: RankingRules) -> tuple[int, ...]:
-    """The final ranks by comparable values."""
-    return ranks_by_sums(rank_sums(ranks_of(values, rules), rules))
+        ranks = np.delete(board.doubled_ranks, index, axis=2)
+        sums = rank_sums(ranks, replace(rules, metrics=metrics))
+        yield f"without {metric}", board.ranks_by(sums), None
 
 
 def ranks_without_team(board: Board, number: int) -> tuple[int, ...]:
@@ -141,16 +152,17 @@ def ranks_without_team(board: Board, number: int) -> tuple[int, ...]:
 
     Each team behind it moves up by one, which is faster than to rank them anew.
     """
-    rules, team_values = board.rules, board.comparable[number]
-    values = np.delete(board.comparable, number, axis=0)
-    if rules.missing is not MissingRule.LAST and np.isnan(board.comparable).any():
-        return _ranks(values, rules)  # which depend on the values of all teams
+    rules, team_values = board.rules, board.ranked[number]
+    values = np.delete(board.ranked, number, axis=0)
+    other_teams = board.without(number)
+    if rules.missing is not MissingRule.LAST and np.isnan(board.ranked).any():
+        return other_teams.final_ranks  # which depend on the values of all teams
     is_behind = (values > team_values) | np.isnan(values)
     # Doubled places that a team gains whose equal leaves.
     moved_by_tie = {Ties.MIN: 0, Ties.AVERAGE: 1, Ties.MAX: 2}[rules.ties]
     doubled_ranks = np.delete(board.doubled_ranks, number, axis=0)
     doubled_ranks -= 2 * is_behind + moved_by_tie * (values == team_values)
-    return ranks_by_sums(rank_sums(doubled_ranks, rules))
+    return other_teams.ranks_by(rank_sums(doubled_ranks, rules))
 
 
 def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:
@@ -166,7 +178,7 @@ def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:
         yield "without rounding", rules.unrounded
     if rules.gate_dsc:
         yield "without the gate", replace(rules, gate_dsc=0.0)
-    elif "dsc" in rules.names:
+    elif "dsc" in rules.names and rules.has_cases:
         name = f"efficiency only where DSC is at least {GATE_DSC:g}"
         yield name, replace(rules, gate_dsc=GATE_DSC)
 
@@ -321,7 +333,7 @@ CHOICES = ("ties", "missing results", "mean or median of ranks", "rounding", "ga
 def alternatives(rules: RankingRules) -> Alternatives:
     """The choices about the rules of a challenge, these rules among them."""
     gates = {0.0}
-    if "dsc" in rules.names:
+    if "dsc" in rules.names and rules.has_cases:
         gates.add(rules.gate_dsc or GATE_DSC)
     roundings = [rules.unrounded, replace(rules, digits=DIGITS)]
     if any(rule.decimals is not None for rule in rules.metrics):
@@ -341,13 +353,13 @@ def ranks_by_choice(board: Board) -> list[tuple[int, ...]]:
     rankings = []
     for rounding, gate in product(choices.roundings, choices.gates):
         rules = replace(rounding, gate_dsc=gate)
-        values = comparable(board.values, rules)
+        values = replace(board, rules=rules).ranked
         for ties, missing in product(choices.ties, choices.missing):
             rules = replace(rules, ties=ties, missing=missing)
             ranks = ranks_of(values, rules)
             for average in choices.averages:
                 sums = rank_sums(ranks, replace(rules, average=average))
-                rankings.append(ranks_by_sums(sums))
+                rankings.append(board.ranks_by(sums))
     return rankings
 
 
@@ -356,10 +368,11 @@ def _withdrawals(
 ) -> tuple[Rival, ...]:
     """The rivals of a winner, and the cases to which it owes its lead over each.
 
-    There are none where values of answers are ranked: each case changes these values,
-    and no sorting finds the fewest.
+    There are none where values of answers or means are ranked, or order equal teams:
+    each case changes these values, and no sorting finds the fewest.
     """
-    if board.rules.of_all_cases:
+    rules = board.rules
+    if rules.of_all_cases or rules.scheme.is_of_means or rules.ties_by:
         return ()
     rivals = []
     for number, team in enumerate(board.teams):

@@ -81,6 +81,8 @@ class ResultTable(Background):
     """The part of the reason that many cases may share."""
     left_out: tuple[str, ...] = ()
     """Metrics that were asked for, and that nobody has, as no team was measured."""
+    groups: tuple[str, ...] = ()
+    """The group of each case, if teams are ranked in groups."""
 
     @property
     def all_cases(self) -> tuple[str, ...]:
@@ -151,6 +153,9 @@ class ResultTable(Background):
 
     def board(self, rules: RankingRules, teams: Sequence[str]) -> Board:
         """The values of some teams by the metrics of some rules, in their order."""
+        ties = None
+        if rules.ties_by:
+            ties = self.board(replace(rules, metrics=rules.ties_by, ties_by=()), teams)
         return Board(
             teams=tuple(teams),
             cases=self.cases,
@@ -159,6 +164,8 @@ class ResultTable(Background):
             answers=self.answers,
             spreads=self.cube("spread", teams, rules.names),
             distances=self.distances(rules.worst_distance_mm),
+            groups=self.groups,
+            ties=ties,
         )
 
     def select(self, names: dict[str, str], withdrawn: Collection[str]) -> ResultTable:
@@ -174,7 +181,8 @@ class ResultTable(Background):
         for name, column in self.answers.items():
             answers[name] = column.select(names, withdrawn)
             team_values = [answers[name].value(names[team]) for team in order]
-            values[:, :, self.metrics.index(name)] = np.array(team_values)[:, None]
+            place = (*self.metrics, *self.others).index(name)
+            values[:, :, place] = np.array(team_values)[:, None]
         return replace(
             self,
             teams=tuple(names[team] for team in order),
@@ -247,6 +255,7 @@ def read_results(
     challenge: Challenge,
     *,
     needs_all: bool = True,
+    ties_by: Sequence[RankedMetric] = (),
 ) -> ResultTable:
     """Read the results of all teams.
 
@@ -266,6 +275,8 @@ def read_results(
     needs_all : bool
         Whether running time and memory have to be there, too, where the folders tell
         that no team was measured, and other metrics are left to rank by.
+    ties_by : sequence of RankedMetric
+        Columns that order teams which are equal: read like the metrics, not ranked.
 
     Raises
     ------
@@ -274,18 +285,21 @@ def read_results(
         names rows or files.
     """
     names = [rule.metric for rule in metrics]
-    teams = _read_source(source, metrics, challenge)
+    tie_rules = [rule for rule in ties_by if rule.metric not in names]
+    ties = [rule.metric for rule in tie_rules]
+    teams = _read_source(source, [*metrics, *tie_rules], challenge)
     file = str(source if isinstance(source, Path) else IN_MEMORY)
     results = teams.results
     copies = find_copies(results)
     present = {result.metric for result in results if result.value is not None}
     left_out: tuple[str, ...] = ()
     if not needs_all and not teams.is_measured:
-        left_out = _absent_efficiency(names, present)
+        left_out = _absent_efficiency([*names, *ties], present)
         results = [result for result in results if result.metric not in left_out]
     _check_results(file, results)
     ranked = [metric for metric in names if metric not in left_out]
-    _check_present(file, ranked, present, teams.notes)
+    ties = [metric for metric in ties if metric not in left_out]
+    _check_present(file, ranked, ties, present, teams.notes)
     return replace(
         table_of(results, ranked),
         left_out=left_out,
@@ -338,12 +352,18 @@ def _absent_efficiency(
 
 
 def _check_present(
-    file: str, metrics: Sequence[str], present: Collection[str], notes: Sequence[str]
+    file: str,
+    metrics: Sequence[str],
+    ties_by: Sequence[str],
+    present: Collection[str],
+    notes: Sequence[str],
 ) -> None:
     """Refuse results in which no team has a value of some metric."""
-    absent = [metric for metric in metrics if metric not in present]
+    absent = [metric for metric in (*metrics, *ties_by) if metric not in present]
     possible = ",".join(metric for metric in metrics if metric in present)
     remedy = f"Rank by what there is: --metrics {possible}." if possible else ""
+    if absent and set(absent) <= set(ties_by):
+        remedy = "It orders teams that are equal, as ties_by of [scheme] says."
     if absent:
         problem = ". ".join([f"no team has a value of {listing(absent)}", *notes])
         raise RankingError(file, problem, remedy)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
@@ -25,6 +25,7 @@ from flare.ranking.ranks import (
     Integers,
     Tau,
     Values,
+    break_ties,
     comparable,
     kendall_tau,
     ranks_by_sums,
@@ -84,48 +85,75 @@ class Bootstrap:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
-    """Cases drawn with replacement, and the values of answers on them."""
+    """Cases drawn with replacement, and values made anew of them."""
 
     seed: int
     cases: Integers
     """Numbers of cases of the board, of shape (samples, cases)."""
     rules: RankingRules
-    """The rules of the board for its metrics of answers alone."""
-    answers: Values
-    """Comparable values of answers, of shape (teams, samples, metrics of the rules);
-    NaN where the cases that were drawn leave a value undefined."""
+    """The rules of the board for the metrics whose values are made anew: where means
+    are ranked all of them, else those of answers."""
+    values: Values
+    """Comparable values, of shape (teams, samples, groups, metrics of the rules); NaN
+    where the cases that were drawn leave one of answers undefined, and of a team that
+    has no mean."""
+    ties: Values | None
+    """Comparable values of the columns that order teams which are equal, of shape
+    (teams, samples, columns), if there are any."""
 
     @property
     def is_defined(self) -> npt.NDArray[np.bool_]:
         """Whether each draw has all values of answers."""
-        return np.asarray(~np.isnan(self.answers).any(axis=(0, 2)))
+        is_answer = [not record.is_of_each_case for record in self.rules.records]
+        return np.asarray(~np.isnan(self.values[..., is_answer]).any(axis=(0, 2, 3)))
 
 
 def draw_cases(board: Board, *, samples: int = DRAWS, seed: int = SEED) -> Draws:
-    """Draw cases with replacement, as many as there are; and make values of answers.
+    """Draw cases with replacement, as many as there are; and make values of them.
 
-    Answers whose cases are those of the board are drawn with them. Others, such as
-    questions, are drawn by themselves: each draw has as many of them as there are.
-    Equal seeds of the generator give equal draws.
+    Where teams are ranked in groups, as many are drawn in each. Answers whose cases are
+    those of the board are drawn with them. Others, such as questions, are drawn by
+    themselves: each draw has as many of them as there are. Equal seeds of the generator
+    give equal draws.
     """
-    columns = board.answers.values()
-    sets = dict.fromkeys([board.cases, *(column.cases for column in columns)])
-    drawn = draw_places(map(len, sets), draws=samples, seed=seed)
-    places = dict(zip(sets, drawn, strict=True))
-    metrics = [rule for rule in board.rules.metrics if rule.metric in board.answers]
-    values = np.empty((len(board.teams), samples, len(metrics)))
-    for number, rule in enumerate(metrics):
-        column = board.answers[rule.metric]
-        drawn_places = places[column.cases]
-        values[:, :, number] = column.drawn_values(board.teams, drawn_places)
-    # The gate is one of label maps, case by case.
-    rules = replace(board.rules, metrics=tuple(metrics), gate_dsc=0.0)
+    members = board.members
+    sets = dict.fromkeys(column.cases for column in board.answers.values())
+    sets.pop(board.cases, None)
+    counts = [*map(len, members), *map(len, sets)]
+    drawn = draw_places(counts, draws=samples, seed=seed)
+    of_groups = zip(members, drawn[: len(members)], strict=True)
+    cases = np.concatenate([numbers[row] for numbers, row in of_groups], axis=1)
+    places = dict(zip(sets, drawn[len(members) :], strict=True))
+    places[board.cases] = cases
+    anew = board
+    if not board.rules.scheme.is_of_means:
+        anew = board.by([name in board.answers for name in board.rules.names])
+    ties = None
+    if board.ties:
+        ties = _drawn_values(board.ties, places).mean(axis=2)
     return Draws(
         seed=seed,
-        cases=places[board.cases],
-        rules=rules,
-        answers=comparable(values, rules),
+        cases=cases,
+        rules=anew.rules,
+        values=_drawn_values(anew, places),
+        ties=ties,
     )
+
+
+def _drawn_values(board: Board, places: Mapping[tuple[str, ...], Integers]) -> Values:
+    """Comparable means and values of answers, (teams, samples, groups, metrics).
+
+    `places` has the numbers of the cases that were drawn, by all cases.
+    """
+    count = len(board.cases)
+    counts = [np.bincount(row, minlength=count) for row in places[board.cases]]
+    values = board.means(np.stack(counts))
+    for number, name in enumerate(board.rules.names):
+        if name in board.answers:
+            column = board.answers[name]
+            drawn_values = column.drawn_values(board.teams, places[column.cases])
+            values[:, :, 0, number] = drawn_values
+    return comparable(values, board.rules)
 
 
 def bootstrap(board: Board, draws: Draws) -> Bootstrap:
@@ -139,9 +167,11 @@ def bootstrap(board: Board, draws: Draws) -> Bootstrap:
     if not len(sums):
         problem = f"no draw leaves {listing(draws.rules.names)} defined"
         raise RankingError("The bootstrap", problem, "Rank with --bootstrap 0.")
+    if draws.ties is not None:
+        values = draws.ties.swapaxes(0, 1)[draws.is_defined]
+        sums = np.stack([*map(break_ties, sums, values)])
     ranks = np.array([ranks_by_sums(row) for row in sums])
-    actual = ranks_by_sums(board.case_sums.sum(axis=1))
-    taus = [kendall_tau(actual, row) for row in ranks]
+    taus = [kendall_tau(board.final_ranks, row) for row in ranks]
     defined = np.array([tau for tau in taus if tau is not None])
     return Bootstrap(
         teams=tuple(
@@ -159,17 +189,19 @@ def _drawn_sums(board: Board, draws: Draws) -> Integers:
     """The sums of ranks by which teams are ordered in each draw, (samples, teams).
 
     A rank by answers counts as often as there are cases, so that it has the weight of
-    the mean rank by a metric of cases.
+    the mean rank by a metric of cases. Means leave no ranks of cases beside them.
     """
     weights = dict(zip(board.rules.names, board.rules.weights, strict=True))
-    answer_weights = [weights.pop(name) for name in draws.rules.names]
-    case_weights = [weights.get(name, 0) for name in board.rules.names]
+    new_weights = [weights.pop(name) for name in draws.rules.names]
     count = len(board.cases)
-    counts = np.stack([np.bincount(row, minlength=count) for row in draws.cases])
-    sums: Integers = counts @ (board.doubled_ranks @ case_weights).T
-    if answer_weights:
-        ranks = ranks_of(draws.answers, draws.rules)
-        sums += count * (ranks @ answer_weights).T
+    sums = np.zeros((len(draws.cases), len(board.teams)), dtype=np.int64)
+    if new_weights:
+        ranks = ranks_of(draws.values, draws.rules).sum(axis=2)
+        sums += count * (ranks @ new_weights).T
+    if weights:
+        case_weights = [weights.get(name, 0) for name in board.rules.names]
+        counts = np.stack([np.bincount(row, minlength=count) for row in draws.cases])
+        sums += counts @ (board.doubled_ranks @ case_weights).T
     return sums
 
 
@@ -238,7 +270,7 @@ def _values_of_draws(board: Board, draws: Draws | None, metric: str) -> Values |
     """
     if draws is None:
         return None
-    values = draws.answers[:, :, draws.rules.names.index(metric)]
+    values = draws.values[:, :, 0, draws.rules.names.index(metric)]
     return np.asarray(values[:, ~np.isnan(values).any(axis=0)])
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from flare.challenge.reading import recorded_challenge
 from flare.challenge.rules import Challenge, RankedMetric
+from flare.challenge.scheme import SchemeRules, Ties
 from flare.common.environment import __version__
 from flare.common.files import read_regular
 from flare.common.schema import build
@@ -24,7 +25,7 @@ from flare.ranking.inspection import Origin, RollCall
 from flare.ranking.rank import Analysis, rank_teams
 from flare.ranking.ranking_json import RANKING_JSON, VALUES_CSV
 from flare.ranking.results_folder import EMPTY, CaseResult, Key
-from flare.ranking.rules import MissingRule, RankingRules, Ties
+from flare.ranking.rules import MissingRule, RankingRules
 from flare.ranking.sensitivity import Scheme, Sensitivity, SharedPlace, ranks_before
 from flare.ranking.table import ResultTable, table_of
 from flare.ranking.uncertainty import Bootstrap, PairTest
@@ -97,7 +98,9 @@ def _analysis(folder: Path, content: Mapping[str, Any]) -> Analysis:
 def _rules(settings: Mapping[str, Any]) -> RankingRules:
     return RankingRules(
         metrics=tuple(build(RankedMetric, rule) for rule in settings["metrics"]),
+        scheme=build(SchemeRules, settings.get("scheme", {})),
         ties=Ties(settings["ties"]),
+        ties_by=tuple(build(RankedMetric, r) for r in settings.get("ties_by", ())),
         missing=MissingRule(settings["missing"]),
         gate_dsc=float(settings["efficiency_gate_dsc"]),
         left_out=tuple(map(str, settings.get("not_measured", ()))),
@@ -136,8 +139,11 @@ def _table(file: Path, content: Mapping[str, Any], rules: RankingRules) -> Resul
         )
         results.append(result)
     origin = content["origin"]
+    table = table_of(results, list(rules.names))
+    groups = content["settings"].get("groups", {})
     return replace(
-        table_of(results, list(rules.names)),
+        table,
+        groups=tuple(map(str, (groups[case] for case in table.cases if groups))),
         roll=build(RollCall, content["roll_call"]),
         origin=build(Origin, origin) if origin else None,
         worst_distances=content.get("worst_distances_mm", {}),

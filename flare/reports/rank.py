@@ -12,8 +12,9 @@ import pandas as pd
 
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
+from flare.challenge.scheme import Ties
 from flare.ranking.rank import Analysis, rank_results
-from flare.ranking.rules import MissingRule, RankingOptions, Ties
+from flare.ranking.rules import MissingRule, RankingOptions
 from flare.reports.paper.files import analysis_text, write_analysis
 from flare.statistics import DRAWS, SEED
 
@@ -52,7 +53,10 @@ class Ranking:
 
     @property
     def case_ranks(self) -> pd.DataFrame:
-        """A row for each team and case, and a column with its rank by each metric."""
+        """A row for each team and case, and a column with its rank by each metric.
+
+        Ranks of means are those of groups, or of all cases, in place of cases.
+        """
         ranks = self.analysis.standings.case_ranks
         return pd.DataFrame(
             {
@@ -91,14 +95,17 @@ def rank(
     *,
     challenge: str | Path | Challenge = "flare21",
     metrics: Sequence[str] | None = None,
-    ties: str = "min",
+    ties: str | None = None,
     missing: str | None = None,
     gate: float | None = None,
     decisions: str | Path | None = None,
     bootstrap: int = DRAWS,
     seed: int = SEED,
+    groups: str | Path | None = None,
 ) -> Ranking:
     """Rank the teams of a challenge: on each case, by each metric, then on average.
+
+    A challenge with a ``[scheme]`` is ranked by that.
 
     Parameters
     ----------
@@ -110,9 +117,9 @@ def rank(
     metrics : sequence of str, optional
         Rank by these metrics of the challenge. If not given, by all of them; but by
         those of running time and memory only where some team was measured.
-    ties : str
+    ties : str, optional
         The rank of teams with equal values: ``min``, ``average`` or ``max`` of those
-        that they take together.
+        that they take together. If not given, the challenge's, else ``min``.
     missing : str, optional
         The rank of a team without a result: ``last``, the number of teams;
         ``worst-plus-one``, the one behind the highest rank that is given on the case;
@@ -127,6 +134,8 @@ def rank(
         Draw cases anew so often to tell how sure a rank is; 0: not at all.
     seed : int
         Of the random generator of these draws.
+    groups : str or Path, optional
+        A CSV file with the group of each case, where the challenge ranks in groups.
 
     Returns
     -------
@@ -162,14 +171,15 @@ def rank(
     source = results if isinstance(results, pd.DataFrame) else Path(results)
     options = RankingOptions(
         metrics=None if metrics is None else tuple(metrics),
-        ties=_choice("ties", ties, Ties),
+        ties=None if ties is None else _choice("ties", ties, Ties),
         missing=None if missing is None else _choice("missing", missing, MissingRule),
         gate=gate,
         bootstrap=bootstrap,
         seed=seed,
         decisions=None if decisions is None else Path(decisions),
     )
-    return Ranking(rank_results(source, challenge, options))
+    groups_file = None if groups is None else Path(groups)
+    return Ranking(rank_results(source, challenge, options, groups_file))
 
 
 def _choice(name: str, value: str, allowed: type[_Choice]) -> _Choice:

@@ -40,7 +40,8 @@ def ranking_pages(
     if is_written:
         analysis = replace(read_written(source), shows_means=options.means)
     else:
-        analysis = rank_results(source, read_challenge(options.challenge), options)
+        challenge = read_challenge(options.challenge)
+        analysis = rank_results(source, challenge, options, groups)
     groupings: tuple[Grouping, ...] = ()
     if groups:
         withdrawn = [decision.case for decision in analysis.decisions.withdrawn]

@@ -5,9 +5,10 @@ import random
 import numpy as np
 import pytest
 
+from flare.challenge.scheme import Ties
 from flare.ranking.rank import rank_teams
 from flare.ranking.ranks import kendall_tau
-from flare.ranking.rules import RankingRules, Ties
+from flare.ranking.rules import RankingRules
 from flare.ranking.uncertainty import _rank_interval, bootstrap, draw_cases
 from tests.builders.fewer import few_fast
 from tests.builders.results import DSC, HALF_TIME, make_table, one_metric

@@ -11,8 +11,9 @@ from operator import itemgetter
 import numpy as np
 import pytest
 
+from flare.challenge.scheme import Ties
 from flare.ranking.ranks import Board
-from flare.ranking.rules import Average, MissingRule, RankingRules, Ties
+from flare.ranking.rules import Average, MissingRule, RankingRules
 from flare.ranking.sensitivity import (
     Rival,
     alternatives,

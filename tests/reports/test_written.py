@@ -6,9 +6,10 @@ import shutil
 
 import pytest
 
+from flare.challenge.scheme import Ties
 from flare.cli.main import main
 from flare.common.text import safe
-from flare.ranking.rules import MissingRule, RankingOptions, Ties
+from flare.ranking.rules import MissingRule, RankingOptions
 from flare.ranking.written import read_written
 from flare.reports.rank import rank
 from flare.reports.report import Kind, kind_of

@@ -1,4 +1,4 @@
-"""Rank teams by FLARE's rule, on each case and metric."""
+"""Rank teams, on each case and metric as FLARE does, or by means."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def command(request: RankingRequest) -> None:
 
     challenge = read_challenge(request.options.challenge)
     with without_searches():
-        ranking = Ranking(rank_results(request.results, challenge, request.options))
+        ranking = Ranking(
+            rank_results(request.results, challenge, request.options, request.groups)
+        )
         ranking.write(request.output)
     say(ranking)
     if request.by_organ:

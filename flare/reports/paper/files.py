@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, isolated, listing, printable
 from flare.ranking.means import ranking_means
-from flare.ranking.rank import PRIZE_RULE, Analysis
+from flare.ranking.rank import Analysis, prize_text
 from flare.ranking.ranking_json import RANKING_JSON, VALUES_CSV, ranking_json
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import Bootstrap, PairTest, methods_of
@@ -37,6 +37,7 @@ from flare.reports.ranking.words import (
     plain,
     recount_text,
     scheme_moves,
+    scheme_text,
     scheme_title,
     tau_text,
     tests_text,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from flare.ranking.ranks import Values
     from flare.ranking.table import ResultTable
 
-SHEETS = "sheets"
+SHEETS, CASE_RANKS_CSV = "sheets", "case_ranks.csv"
 
 
 def write_analysis(analysis: Analysis, folder: Path) -> None:
@@ -58,7 +59,7 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
 
     Those are ranking.csv, case_ranks.csv, values.csv, ranking.json, ranking.md,
     ranking.tex, means.csv, means.md, means.tex, methods.txt, report.txt, and a sheet
-    for each team.
+    for each team; no case_ranks.csv of ranks of means.
     """
     # Not at the top: flare score, which writes means alone, has no need of them.
     from flare.reports.ranking.page import public_ranking
@@ -66,6 +67,8 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
 
     for sheet in (folder / SHEETS).glob("*.md"):
         sheet.unlink()  # of a team that was disqualified since, perhaps
+    if analysis.rules.scheme.is_of_means:
+        (folder / CASE_RANKS_CSV).unlink(missing_ok=True)  # of an earlier ranking
     for name, text in _texts(analysis):
         write_whole(folder / name, f"{text.rstrip()}\n")
     public = public_ranking(analysis)
@@ -80,8 +83,9 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
     yield "ranking.csv", _ranking_csv(analysis)
     table, names = analysis.table, analysis.rules.names
-    ranks = analysis.standings.case_ranks.to_numpy()
-    yield "case_ranks.csv", _long_csv("rank", table, names, ranks, plain)
+    if not analysis.rules.scheme.is_of_means:
+        ranks = analysis.standings.case_ranks.to_numpy()
+        yield CASE_RANKS_CSV, _long_csv("rank", table, names, ranks, plain)
     columns = (*table.metrics, *table.others)
     values = _long_csv("value", table, columns, table.values, _cell)
     yield VALUES_CSV, values
@@ -146,8 +150,9 @@ def analysis_text(analysis: Analysis) -> str:
         analysis.table.roll.interim_text,
         left_out_text(analysis.rules.left_out),
         all_cases_text(analysis.rules.names),
+        scheme_text(analysis.rules),
         "\n".join(ranking),
-        "\n".join([PRIZE_RULE, *analysis.decisions.lines, *missing]),
+        "\n".join([prize_text(analysis.rules), *analysis.decisions.lines, *missing]),
     ]
     if analysis.flags:
         flags = (f"  {flag}" for flag in analysis.flags)
@@ -156,7 +161,7 @@ def analysis_text(analysis: Analysis) -> str:
     if has_rivals:
         cases = len(analysis.board.cases)
         recounts = (
-            recount_text(winner, cases, analysis.rules.names)
+            recount_text(winner, cases, analysis.rules)
             for winner in analysis.sensitivity
         )
         parts.append("\n".join(recounts))

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 from flare.challenge.metrics import SCORES, Metric, metric_named, metrics_in
 from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
+from flare.challenge.scheme import Ties
 from flare.common.environment import __version__
 from flare.common.text import count, isolated, listing, printable
 from flare.ranking.inspection import RollCall
 from flare.ranking.rank import Analysis
-from flare.ranking.rules import MissingRule, Ties
+from flare.ranking.rules import MissingRule
 from flare.ranking.uncertainty import methods_of
 from flare.reports.ranking.words import left_out_text
 from flare.reports.scores import METHOD
@@ -75,7 +76,10 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
     yield _ranked_text(analysis)
     yield left_out_text(rules.left_out)
     weighted = "weighted mean" if len(set(rules.weights)) > 1 else "mean"
+    yield rules.scheme.text
     over = "all cases and metrics" if rules.has_cases else "all metrics"
+    if rules.scheme.group:
+        over = "all groups and metrics"
     yield (
         f"A team's score is the {weighted} of its ranks over {over},"
         " divided by the number of teams; ranks were added exactly."
@@ -120,8 +124,9 @@ def _ranked_text(analysis: Analysis) -> str:
         group = by_case if rule.record.is_of_each_case else by_set
         group.append(_metric_text(rule))
     if by_case:
+        on = "by means over" if rules.scheme.is_of_means else "on each of"
         text += (
-            f" on each of {count(len(board.cases), 'test case')} by each of"
+            f" {on} {count(len(board.cases), 'test case')} by each of"
             f" {count(len(by_case), 'metric')} ({'; '.join(by_case)})"
         )
     if by_set:
@@ -141,6 +146,9 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
             f" bootstrap samples of the cases (NumPy's {bootstrap.generator}, seed"
             f" {bootstrap.seed}), of which {CONFIDENCE:.0%} intervals are given."
         )
+        if analysis.rules.scheme.is_of_means:
+            in_groups = ", drawn in each group" if analysis.rules.scheme.group else ""
+            yield f"Means and ranks were made anew from each sample{in_groups}."
         yield from filter(None, (method.drawn for method in methods))
         if bootstrap.left_out:
             yield (
@@ -321,14 +329,15 @@ def _missing_text(analysis: Analysis) -> str:
         return "No result was missing."
     metrics = len(rules.metrics) - len(rules.of_all_cases)
     total = len(board.teams) * len(board.cases) * metrics
-    values = ""
+    values, counted = "", _MISSING[rules.missing]
+    if rules.scheme.is_of_means:
+        counted = "counted in means as the value of a failed run or the metric's worst"
+        counted += "; a team of which none is known got no mean, and as such"
+        counted += f" {_MISSING[rules.missing]}"
     if rules.missing is MissingRule.VALUE:
         failed = (f"{rule.metric} {rule.failed:g}" for rule in rules.metrics)
         values = f" ({', '.join(failed)})"
-    return (
-        f"{len(missing)} of {total} results were missing, and"
-        f" {_MISSING[rules.missing]}{values}."
-    )
+    return f"{len(missing)} of {total} results were missing, and {counted}{values}."
 
 
 # --- One evaluation ---------------------------------------------------------------

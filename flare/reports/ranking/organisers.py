@@ -111,8 +111,8 @@ def organiser_page(
     schemes: list[Part] = []
     if len(ranking.public.teams) > 1:
         cases = len(analysis.board.cases)
-        names = analysis.rules.names
-        recounts = [recount_text(w, cases, names) for w in analysis.sensitivity]
+        rules = analysis.rules
+        recounts = [recount_text(w, cases, rules) for w in analysis.sensitivity]
         doubts = [Heading("What first place depends on"), Lines(recounts)]
         tests = _tests_parts(analysis, metrics)
         schemes = [Words(_firsts_text(analysis.schemes))]

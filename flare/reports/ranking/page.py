@@ -13,7 +13,7 @@ from operator import attrgetter
 from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, safe
 from flare.ranking.means import Means, ranking_means
-from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
+from flare.ranking.rank import Analysis, Standing, prize_text
 from flare.ranking.ranks import Board, ranks_by_sums
 from flare.ranking.uncertainty import RankInterval
 from flare.reports.charts import blobs, rank_ticks
@@ -50,6 +50,7 @@ from flare.reports.ranking.words import (
     guests_note,
     left_out_text,
     ranks_without,
+    scheme_text,
     too_few_text,
 )
 from flare.reports.scores import group_title, reason_for_silence
@@ -101,6 +102,8 @@ class PublicRanking:
     notes: tuple[str, ...]
     """Sentences on metrics without ranks, teams out of competition, missing results."""
     cases: int
+    is_of_means: bool = False
+    """Whether teams are ranked by means of cases."""
     places: tuple[Standing, ...]
     """Best first, then those out of competition."""
     draws: tuple[RankInterval, ...]
@@ -145,10 +148,12 @@ def public_ranking(
     notes = [
         left_out_text(rules.left_out),
         all_cases_text(rules.names),
+        scheme_text(rules),
         guests_note(analysis),
     ]
     if has_means and any(mean.missing for mean in means.rows):
         notes.append(f"In a mean, a missing result {counted_text(counted)}.")
+    notes.append(prize_text(rules))
     bootstrap = None if too_few_text(analysis) else analysis.bootstrap
     groups = (
         _group_ranks(analysis, grouping, is_organiser=is_organiser)
@@ -163,6 +168,7 @@ def public_ranking(
         counted=counted,
         notes=tuple(filter(None, notes)),
         cases=len(analysis.table.cases),
+        is_of_means=rules.scheme.is_of_means,
         places=analysis.standings.standings,
         draws=bootstrap.teams if bootstrap else (),
         draws_note=draws_text(bootstrap) if bootstrap else "",
@@ -226,15 +232,18 @@ def _settings(
     for metric, rule in zip(metrics, rules.metrics, strict=True):
         better = f"{rule.better.value} is better"
         weights.append(f"{metric.heading} ({better}, weight {rule.weight:g})")
+    score = (
+        "mean of the ranks on all cases by each metric, these means averaged by their"
+        " weights, divided by the number of teams"
+    )
+    if rules.scheme.text:
+        score = f"{rules.scheme.text} The score is this mean by the metrics' weights,"
+        score += " divided by the number of teams."
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     return (
         ("challenge", f"{challenge.name} ({challenge.key})"),
         ("metrics", ", ".join(weights)),
-        (
-            "score",
-            "mean of the ranks on all cases by each metric, these means averaged"
-            " by their weights, divided by the number of teams",
-        ),
+        ("score", score),
         ("ties", rules.ties.value),
         ("missing results", rules.missing.value),
         ("gate of efficiency", gate),
@@ -260,7 +269,7 @@ def ranking_page(
     say of how sure it is, means of groups, and other sections.
     """
     ranking: list[Part] = [_first_table(public, look, links)]
-    ranking += (Words(note, "note") for note in (*public.notes, PRIZE_RULE))
+    ranking += (Words(note, "note") for note in public.notes)
     contents = "and what follows from ranks, but"
     if public.means:
         contents = "what follows from ranks, and rounded means over all cases, but"
@@ -333,7 +342,8 @@ def _first_table(
         columns.append(Column(head, cells))
     cases = f"over {count(public.cases, 'case')}"
     smaller = "smaller is better, stronger shades are worse"
-    caption = f"Score and mean ranks {cases}; {smaller}"
+    ranked = "mean ranks by means" if public.is_of_means else "mean ranks"
+    caption = f"Score and {ranked} {cases}; {smaller}"
     if public.means:
         caption = f"Means {cases}; score, and mean ranks in shades: {smaller}"
     guests = [number for number, place in enumerate(places) if place.rank is None]

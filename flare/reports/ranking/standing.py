@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from flare.challenge.metrics import Metric, metric_named
 from flare.common.files import file_names
 from flare.common.text import count
@@ -17,7 +19,7 @@ from flare.ranking.rank import Analysis, Standing
 from flare.ranking.uncertainty import RankInterval
 from flare.reports.ranking.organs import OrganMeans
 from flare.reports.ranking.page import PublicRanking
-from flare.reports.ranking.words import left_out_text, plain
+from flare.reports.ranking.words import left_out_text, plain, scheme_text
 from flare.reports.render.text import escaped_markdown, markdown_lines
 from flare.results.efficiency_csv import RunStatus
 
@@ -60,6 +62,8 @@ class OwnStanding:
     """A row for each case, with a result for each metric."""
     notes: tuple[str, ...]
     """Why a rank may not match its value, and by which metrics nobody is ranked."""
+    has_case_ranks: bool = True
+    """Whether it is ranked on cases; where not, results have its mean ranks."""
     draws: tuple[RankInterval, ...]
     """The ranks of the team; empty without bootstrap, and out of competition."""
     draws_note: str
@@ -112,6 +116,7 @@ def own_standing(
         notes.insert(0, gate)
     results = _own_results(analysis, standing.team, metrics)
     notes += _answer_notes(metrics, results[0])
+    notes.append(scheme_text(rules))
     return OwnStanding(
         team=standing.team,
         challenge=analysis.challenge.name,
@@ -123,6 +128,7 @@ def own_standing(
         cases=analysis.table.cases,
         results=results,
         notes=tuple(filter(None, notes)),
+        has_case_ranks=not rules.scheme.is_of_means,
         draws=tuple(draw for draw in public.draws if draw.team == standing.team),
         draws_note=public.draws_note,
         interim=public.interim,
@@ -160,7 +166,9 @@ def _own_results(
         analysis.table.cube(column, [team], names)[0]
         for column in ("value", "reason", "kind")
     )
-    ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
+    ranks = analysis.standings.case_ranks[team].to_numpy().reshape(-1, len(names))
+    if analysis.rules.scheme.is_of_means:
+        ranks = np.broadcast_to(ranks.mean(axis=0), values.shape)
     columns = []
     for number, metric in enumerate(metrics):
         arrays = (values, ranks, reasons, kinds)
@@ -223,11 +231,15 @@ def _sheet_rows(standing: OwnStanding) -> list[list[str]]:
         if not metric.is_of_each_case:
             continue
         title = metric.heading
-        heads += [title, "rank"] if metric.for_participants else [f"{title}: rank"]
+        if metric.for_participants:
+            heads.append(title)
+        if standing.has_case_ranks:
+            heads.append("rank" if metric.for_participants else f"{title}: rank")
         for row, results in zip(rows, standing.results, strict=True):
             if metric.for_participants:
                 row.append(_own_text(metric, results[number].thousandths))
-            row.append(str(plain(results[number].rank)))
+            if standing.has_case_ranks:
+                row.append(str(plain(results[number].rank)))
     return [list(map(escaped_markdown, row)) for row in (heads, *rows)]
 
 

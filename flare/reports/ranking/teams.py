@@ -225,15 +225,18 @@ def _cases_table(standing: OwnStanding, columns: Mapping[int, OwnMetric]) -> Tab
         title, cell = column.metric.heading, partial(metric_cell, column.metric)
         if column.is_shown:
             shown.append(Column(title, map(cell, column.values)))
-        cells = []
-        for row in standing.results:
-            cells.append(_rank_cell(row[number].rank, standing.teams))
-        shown.append(Column(f"rank: {title}", cells))
+        if standing.has_case_ranks:
+            cells = []
+            for row in standing.results:
+                cells.append(_rank_cell(row[number].rank, standing.teams))
+            shown.append(Column(f"rank: {title}", cells))
         if column.medians is not None:
             medians = ", and the median of the other teams"
             shown.append(Column(f"others' {title}", map(cell, column.medians)))
-    caption = f"Values and ranks of each case{medians}; a rank has a shade of its own"
-    return table_of(caption, shown)
+    ranks, shades = "", ""
+    if standing.has_case_ranks:
+        ranks, shades = " and ranks", "; a rank has a shade of its own"
+    return table_of(f"Values{ranks} of each case{medians}{shades}", shown)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -258,7 +261,10 @@ def _means_table(
                 cells.append(cell)
             shown.append(Column(f"others: {word}", cells))
     cases = count(len(standing.cases), "case")
-    caption = f"Means and mean ranks over {cases}; small print: {INTERVAL} by bootstrap"
+    caption = f"Means and mean ranks over {cases}"
+    if not standing.has_case_ranks:
+        caption = f"Means over {cases}, and mean ranks by these"
+    caption = f"{caption}; small print: {INTERVAL} by bootstrap"
     if standing.missing and standing.counted:
         caption = f"{caption}; a missing result {counted_text(standing.counted)}"
     return table_of(caption, shown)

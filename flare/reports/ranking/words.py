@@ -13,6 +13,7 @@ from fractions import Fraction
 from flare.challenge.metrics import metric_named
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
+from flare.ranking.rules import RankingRules
 from flare.ranking.sensitivity import Scheme, Sensitivity
 from flare.ranking.uncertainty import FEWEST_CASES, Bootstrap, methods_of
 from flare.statistics import CONFIDENCE
@@ -31,6 +32,14 @@ def left_out_text(metrics: Sequence[str]) -> str:
     titles = (metric_named(name).heading for name in metrics)
     names = listing(titles, last=" and ")
     return f"Not ranked: {names}, as no team was measured."
+
+
+def scheme_text(rules: RankingRules) -> str:
+    """Tell how values become one ranking; empty of FLARE's own."""
+    text = rules.scheme.text
+    if rules.scheme.is_of_means:
+        text += " A case has no ranks of its own, and none are told."
+    return text
 
 
 def all_cases_text(metrics: Iterable[str]) -> str:
@@ -109,8 +118,9 @@ def guests_note(analysis: Analysis, place: str = "Below the line") -> str:
     """Tell how teams out of competition are ranked; empty without any."""
     if not analysis.standings.guests:
         return ""
+    where = "" if analysis.rules.scheme.is_of_means else " on each case"
     return (
-        f"{place}: out of competition, without rank or score; ranked on each case"
+        f"{place}: out of competition, without rank or score; ranked{where}"
         " as if it alone had joined the"
         f" {count(len(analysis.board.teams), 'team')}."
     )
@@ -278,16 +288,18 @@ def too_few_text(analysis: Analysis) -> str:
     )
 
 
-def recount_text(winner: Sensitivity, cases: int, metrics: Sequence[str] = ()) -> str:
-    """Tell all that the first place of a team depends on, by some metrics."""
-    answers = _titles_of_all_cases(metrics)
+def recount_text(
+    winner: Sensitivity, cases: int, rules: RankingRules | None = None
+) -> str:
+    """Tell all that the first place of a team depends on, by some rules."""
+    changed = _changed_by_each_case(rules) if rules else []
     parts = [*_without_cases(winner, cases), *_without_teams(winner)]
-    if answers:
+    if changed:
         # Withdrawals are not searched for: see `flare.ranking.sensitivity`.
         parts[0] = (
             f"{printable(winner.team)} could lose first place if cases were withdrawn;"
             " the fewest that suffice are not searched for, as each case changes"
-            f" {listing(answers, last=' and ')}"
+            f" {listing(changed, last=' and ')}"
         )
     choices = [(name, n) for name, n in winner.alternatives.items() if n > 1]
     counts = " x ".join(f"{name} {n}" for name, n in choices)
@@ -297,6 +309,14 @@ def recount_text(winner: Sensitivity, cases: int, metrics: Sequence[str] = ()) -
         f" ({counts}; different rankings among them: {winner.different_rankings})."
     )
     return "; ".join(parts)
+
+
+def _changed_by_each_case(rules: RankingRules) -> list[str]:
+    """The values that a ranking depends on, and that change with each case."""
+    if rules.scheme.is_of_means:
+        return ["all means"]
+    answers = _titles_of_all_cases(rules.names)
+    return answers + [f"the mean {rule.record.title_within}" for rule in rules.ties_by]
 
 
 def _without_cases(winner: Sensitivity, cases: int) -> Iterator[str]:
