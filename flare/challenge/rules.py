@@ -24,7 +24,7 @@ from flare.challenge.metrics import (
     MetricName,
     metric_named,
 )
-from flare.challenge.scheme import FLARE_SCHEME, SchemeRules
+from flare.challenge.scheme import PLAIN_SCHEME, SchemeRules
 from flare.common.schema import (
     Amount,
     Checked,
@@ -323,7 +323,7 @@ class Challenge(Checked):
     """The values of cases that others compute."""
     ranking: tuple[RankedMetric, ...] = ()
     """The metrics of the final ranking."""
-    scheme: SchemeRules = FLARE_SCHEME
+    scheme: SchemeRules = PLAIN_SCHEME
     """How the values of teams become one ranking."""
     max_gpu_memory: MaxMemory = MaxMemory.STABLE
     """The rule for the maximum of GPU memory when a container is measured."""
@@ -434,7 +434,7 @@ class Challenge(Checked):
         return tuple(columns)
 
     def good_end(self, column: str) -> Better | None:
-        """Which end of a column is the good one; None if there is no such column."""
+        """The good end of a column; None if there is no such column."""
         for rule in self.ranking:
             if rule.metric == column:
                 return rule.better

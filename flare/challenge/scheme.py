@@ -61,7 +61,7 @@ class SchemeRules(Checked):
         'Teams are ranked by the means of all cases, by each metric, and then by the \
 mean of these ranks'
         """
-        if self == FLARE_SCHEME:
+        if self == PLAIN_SCHEME:
             return ""
         values = "values of each case"
         if self.is_of_means:
@@ -76,5 +76,5 @@ mean of these ranks'
         return f"{text}."
 
 
-FLARE_SCHEME = SchemeRules()
+PLAIN_SCHEME = SchemeRules()
 """FLARE's: on each case by each metric; the mean of these ranks, and equal ranks."""

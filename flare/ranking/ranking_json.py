@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 from flare.challenge.metrics import MetricName
 from flare.challenge.reading import Rule, scoring_rules
 from flare.challenge.rules import RankedMetric
-from flare.challenge.scheme import FLARE_SCHEME, SchemeRules
+from flare.challenge.scheme import PLAIN_SCHEME, SchemeRules
 from flare.common.environment import __version__
 from flare.common.schema import (
     Count,
@@ -316,7 +316,7 @@ def _settings(analysis: Analysis, values_sha256: str) -> RankingSettings:
         "efficiency_gate_dsc": rules.gate_dsc,
         "metrics": dump(rules.metrics),
     }
-    if rules.scheme != FLARE_SCHEME:
+    if rules.scheme != PLAIN_SCHEME:
         settings["scheme"] = dump(rules.scheme)
         settings["ties_by"] = dump(rules.ties_by)
     if analysis.table.groups:

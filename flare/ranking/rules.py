@@ -12,7 +12,7 @@ from pathlib import Path
 
 from flare.challenge.metrics import Better, Metric
 from flare.challenge.rules import Challenge, RankedMetric
-from flare.challenge.scheme import FLARE_SCHEME, SchemeRules, Ties
+from flare.challenge.scheme import PLAIN_SCHEME, SchemeRules, Ties
 from flare.common.options import argument, challenge_option, option, share, whole
 from flare.common.text import listing, safe
 from flare.results.errors import RankingError
@@ -133,7 +133,7 @@ class RankingRules:
     """How teams are ranked."""
 
     metrics: tuple[RankedMetric, ...]
-    scheme: SchemeRules = FLARE_SCHEME
+    scheme: SchemeRules = PLAIN_SCHEME
     ties: Ties = Ties.MIN
     ties_by: tuple[RankedMetric, ...] = ()
     """Columns whose means order the teams that the ranking leaves equal."""
@@ -231,7 +231,9 @@ def ranked_metrics(
     return replace(challenge, ranking=rules).ranked
 
 
-def tie_columns(challenge: Challenge) -> tuple[RankedMetric, ...]:
+def tie_columns(
+    challenge: Challenge, left_out: Sequence[str] = ()
+) -> tuple[RankedMetric, ...]:
     """The columns of a challenge that order the teams which its ranking leaves equal.
 
     One that is ranked as well keeps its rules, such as its value of a failed run.
@@ -239,6 +241,8 @@ def tie_columns(challenge: Challenge) -> tuple[RankedMetric, ...]:
     ranked = {rule.metric: rule for rule in (*challenge.ranking, *challenge.ranked)}
     columns = []
     for name in challenge.scheme.ties_by:
+        if name in left_out:
+            continue
         better = challenge.good_end(name) or Better.LOWER
         columns.append(ranked.get(name) or RankedMetric(metric=name, better=better))
     return tuple(columns)
@@ -274,7 +278,7 @@ def rules_of(
         metrics=metrics,
         scheme=scheme,
         ties=options.ties or scheme.ties,
-        ties_by=tuple(r for r in tie_columns(challenge) if r.metric not in left_out),
+        ties_by=tie_columns(challenge, left_out),
         missing=missing,
         gate_dsc=gate,
         worst_distance_mm=challenge.worst_distance_mm,

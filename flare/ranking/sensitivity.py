@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple, TypedDict
 
 import numpy as np
 
-from flare.challenge.scheme import FLARE_SCHEME, Ties
+from flare.challenge.scheme import PLAIN_SCHEME, Ties
 from flare.common.schema import Count, Is, Positive
 from flare.common.text import printable
 from flare.ranking.ranks import (
@@ -124,7 +124,7 @@ def _schemes_beside_means(
     board: Board,
 ) -> Iterator[tuple[str, tuple[int, ...], None]]:
     """The schemes that rank no means, or those of all cases in place of groups."""
-    rules = replace(board.rules, scheme=FLARE_SCHEME)
+    rules = replace(board.rules, scheme=PLAIN_SCHEME)
     yield "rank on each case, then mean", replace(board, rules=rules).final_ranks, None
     ranks = aggregate_ranks(board, Average.MEDIAN)
     yield "median of values, then rank", ranks, None

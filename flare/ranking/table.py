@@ -285,21 +285,20 @@ def read_results(
         names rows or files.
     """
     names = [rule.metric for rule in metrics]
-    tie_rules = [rule for rule in ties_by if rule.metric not in names]
-    ties = [rule.metric for rule in tie_rules]
-    teams = _read_source(source, [*metrics, *tie_rules], challenge)
+    columns = {rule.metric: rule for rule in (*metrics, *ties_by)}
+    teams = _read_source(source, [*columns.values()], challenge)
     file = str(source if isinstance(source, Path) else IN_MEMORY)
     results = teams.results
     copies = find_copies(results)
     present = {result.metric for result in results if result.value is not None}
     left_out: tuple[str, ...] = ()
     if not needs_all and not teams.is_measured:
-        left_out = _absent_efficiency([*names, *ties], present)
+        left_out = _absent_efficiency([*columns], present)
         results = [result for result in results if result.metric not in left_out]
     _check_results(file, results)
     ranked = [metric for metric in names if metric not in left_out]
-    ties = [metric for metric in ties if metric not in left_out]
-    _check_present(file, ranked, ties, present, teams.notes)
+    present = present.union(left_out)
+    _check_present(file, ranked, [*columns], present, teams.notes)
     return replace(
         table_of(results, ranked),
         left_out=left_out,
@@ -354,15 +353,15 @@ def _absent_efficiency(
 def _check_present(
     file: str,
     metrics: Sequence[str],
-    ties_by: Sequence[str],
+    columns: Sequence[str],
     present: Collection[str],
     notes: Sequence[str],
 ) -> None:
-    """Refuse results in which no team has a value of some metric."""
-    absent = [metric for metric in (*metrics, *ties_by) if metric not in present]
+    """Refuse results in which no team has a value of some column, ranked or not."""
+    absent = [column for column in columns if column not in present]
     possible = ",".join(metric for metric in metrics if metric in present)
     remedy = f"Rank by what there is: --metrics {possible}." if possible else ""
-    if absent and set(absent) <= set(ties_by):
+    if absent and set(absent).isdisjoint(metrics):
         remedy = "It orders teams that are equal, as ties_by of [scheme] says."
     if absent:
         problem = ". ".join([f"no team has a value of {listing(absent)}", *notes])

@@ -171,8 +171,8 @@ def rank(
     source = results if isinstance(results, pd.DataFrame) else Path(results)
     options = RankingOptions(
         metrics=None if metrics is None else tuple(metrics),
-        ties=None if ties is None else _choice("ties", ties, Ties),
-        missing=None if missing is None else _choice("missing", missing, MissingRule),
+        ties=_choice("ties", ties, Ties),
+        missing=_choice("missing", missing, MissingRule),
         gate=gate,
         bootstrap=bootstrap,
         seed=seed,
@@ -182,8 +182,10 @@ def rank(
     return Ranking(rank_results(source, challenge, options, groups_file))
 
 
-def _choice(name: str, value: str, allowed: type[_Choice]) -> _Choice:
-    """The choice that a word stands for; the ValueError for others lists all."""
+def _choice(name: str, value: str | None, allowed: type[_Choice]) -> _Choice | None:
+    """The choice that a word stands for, if one is given; the ValueError lists all."""
+    if value is None:
+        return None
     words = [choice.value for choice in allowed]
     if value not in words:
         raise ValueError(f"{name} must be {' or '.join(map(repr, words))}: {value!r}")

@@ -175,6 +175,16 @@ def test_the_smallest_file_gets_the_rules_of_flare21(read):
         ('"Two organs"', '"x"\nefficiency_gate_dsc = 2', "efficiency_gate_dsc is 2.0"),
         ('"Two organs"', '"x"\nmetrics = []', "metrics is [], expected at least one"),
         ('"Two organs"', '"x"\nmetrics = ["volume_difference"]', "metrics is ['volume"),
+        *(('[grid]', f"[scheme]\n{lines}\n[grid]", problem) for lines, problem in (
+            ('kind = "nested"', "scheme.kind is 'nested', expected \"cases\" or"),
+            ('group = "centre"', "scheme.group is 'centre', expected none"),
+            ('ties_by = ["dsc_hart"]', "scheme.ties_by[1] is 'dsc_hart', expected a c"),
+            ('ties = "first"', "scheme.ties is 'first', expected min, average or max"),
+          )),
+        ('[grid]', '[scheme]\nkind = "means"\neach_organ = true\n[[ranking]]\nmetric = '
+         '"dsc_lung"\nbetter = "higher"\n[grid]', "ranking is 'dsc_lung', expected "),
+        ('"Two organs"', '"x"\nefficiency_gate_dsc = 0.5\nscheme.kind = "means"',
+         "efficiency_gate_dsc is 0.5, expected 0"),
         ('"Two organs"', '"x"\nmetrics = ["dsc", "nsd", "hd"]', "metrics[3] is 'hd', "),
         ('"Two organs"', '"x"\nmetrics = ["dsc", "nsd", "nsd"]', "metrics[2] is 'nsd'"),
         ('extends', 'name = "None"\norgans = []', "organs is [], expected at"),

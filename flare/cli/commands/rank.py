@@ -1,4 +1,4 @@
-"""Rank teams, on each case and metric as FLARE does, or by means."""
+"""Rank teams by FLARE's rule, or as the challenge file says."""
 
 from __future__ import annotations
 

@@ -225,22 +225,25 @@ def sheet_text(standing: OwnStanding) -> str:
 
 
 def _sheet_rows(standing: OwnStanding) -> list[list[str]]:
-    """The values, where they may be told, and the ranks of each case, below heads."""
-    heads, rows = ["case"], [[case] for case in standing.cases]
+    """The rows of the table of cases, below heads."""
+    columns = [(head, *cells) for head, cells in _sheet_columns(standing)]
+    return [list(map(escaped_markdown, row)) for row in zip(*columns, strict=True)]
+
+
+def _sheet_columns(standing: OwnStanding) -> Iterator[tuple[str, Sequence[str]]]:
+    """The values, where they may be told, and the ranks of each case, with heads."""
+    yield "case", standing.cases
     for number, metric in enumerate(standing.metrics):
         if not metric.is_of_each_case:
             continue
-        title = metric.heading
+        results = [row[number] for row in standing.results]
+        rank_head = f"{metric.heading}: rank"
         if metric.for_participants:
-            heads.append(title)
+            rank_head = "rank"
+            texts = [_own_text(metric, result.thousandths) for result in results]
+            yield metric.heading, texts
         if standing.has_case_ranks:
-            heads.append("rank" if metric.for_participants else f"{title}: rank")
-        for row, results in zip(rows, standing.results, strict=True):
-            if metric.for_participants:
-                row.append(_own_text(metric, results[number].thousandths))
-            if standing.has_case_ranks:
-                row.append(str(plain(results[number].rank)))
-    return [list(map(escaped_markdown, row)) for row in (heads, *rows)]
+            yield rank_head, [str(plain(result.rank)) for result in results]
 
 
 def _own_text(metric: Metric, thousandths: int | None) -> str:

@@ -1,0 +1,329 @@
+"""Rankings that are not FLARE's, by slow twins made from their rules."""
+
+import random
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+import flare
+from flare.challenge.scheme import Ties
+from flare.ranking.rank import rank_results, rank_teams
+from flare.ranking.rules import RankingOptions, rules_of
+from flare.ranking.uncertainty import bootstrap, draw_cases
+from flare.ranking.written import read_written
+from flare.reports.paper.files import analysis_text, write_analysis
+from flare.reports.report import Report
+from flare.results.errors import GroupsFileError, RankingError
+from tests.builders.errors import told
+from tests.builders.results import make_table
+
+RANKINGS = Path(__file__).parents[2] / "examples" / "rankings"
+
+KITS23 = """
+name = "KiTS23"
+scheme = {kind = "means", ties_by = ["dsc_tumor"]}
+ranking = [{metric = "dsc", better = "higher"}, {metric = "nsd", better = "higher"}]
+organs = [{label = 1, name = "tumor", tolerance_mm = 1}]
+"""
+
+AUTOPET3 = """
+name = "autoPET III"
+scheme = {kind = "means", group = "subset", ties_by = ["dsc"]}
+organs = [{label = 1, name = "lesion", tolerance_mm = 1}]
+values = [{name = "fpv", better = "lower"}, {name = "fnv", better = "lower"}]
+ranking = [
+  {metric = "dsc", better = "higher", weight = 2},
+  {metric = "fpv", better = "lower"}, {metric = "fnv", better = "lower"},
+]
+"""
+
+
+def write_challenge(folder, text):
+    file = folder / "mine.toml"
+    file.write_text(text)
+    return file
+
+
+# --- Slow twins: values by (team, case, column) ------------------------------------
+
+
+def places(scores):
+    """The rank of each team by scores, of which smaller ones are better."""
+    return {t: 1 + sum(s < own for s in scores.values()) for t, own in scores.items()}
+
+
+def mean_of(values, team, cases, column):
+    # Rounded, as sums in another order differ in their last bits.
+    return round(fmean(values[team, case, column] for case in cases), 11)
+
+
+def ranks_of_means(values, cases, column, sign):
+    teams = sorted({team for team, _, _ in values})
+    return places({t: -sign * mean_of(values, t, cases, column) for t in teams})
+
+
+def weighted(ranks, weights):
+    """Sums of ranks, of which each has a weight; whole numbers, so exact."""
+    teams = ranks[0]
+    return {
+        t: sum(w * r[t] for r, w in zip(ranks, weights, strict=True)) for t in teams
+    }
+
+
+def broken_ties(sums, values, cases, column, sign):
+    means = {t: -sign * mean_of(values, t, cases, column) for t in sums}
+    return places({team: (sums[team], means[team]) for team in sums})
+
+
+def kits23(values, groups):
+    """Ranks of mean Dice and mean surface Dice; equal ones by tumor Dice."""
+    ranks = [ranks_of_means(values, groups, column, 1) for column in ("dsc", "nsd")]
+    return broken_ties(weighted(ranks, (1, 1)), values, groups, "dsc_tumor", 1)
+
+
+def segrap25(values, groups):
+    """Ranks by class and metric in each cohort, averaged there, then over cohorts."""
+    sums = Counter()
+    for cohort in set(groups.values()):
+        cases = [case for case in groups if groups[case] == cohort]
+        for column in ("dsc_gtvp", "dsc_gtvnd", "nsd_gtvp", "nsd_gtvnd"):
+            sums.update(ranks_of_means(values, cases, column, 1))
+    return places(sums)
+
+
+def toothfairy3(values, groups):
+    """Ranks by class and metric, and of time with the weight of all classes."""
+    ranks = [
+        ranks_of_means(values, groups, f"{metric}_{organ}", sign)
+        for metric, sign in (("dsc", 1), ("hd95", -1))
+        for organ in ("lower_jawbone", "upper_jawbone")
+    ]
+    ranks.append(ranks_of_means(values, groups, "runtime_s", -1))
+    sums = weighted(ranks, (1, 1, 1, 1, 2))
+    return broken_ties(sums, values, groups, "max_gpu_memory_mb", -1)
+
+
+def autopet3(values, groups):
+    """Ranks in each subset; their weighted mean; equal ones by Dice.
+
+    The mean over subsets of a metric's ranks, and of metrics after, is that of all.
+    """
+    sums, dice = Counter(), defaultdict(list)
+    for subset in set(groups.values()):
+        cases = [case for case in groups if groups[case] == subset]
+        for column, sign, weight in (("dsc", 1, 2), ("fpv", -1, 1), ("fnv", -1, 1)):
+            for team, rank in ranks_of_means(values, cases, column, sign).items():
+                sums[team] += weight * rank
+                if column == "dsc":
+                    dice[team].append(mean_of(values, team, cases, column))
+    return places({team: (sums[team], -round(fmean(dice[team]), 10)) for team in sums})
+
+
+SCHEMES = {
+    "kits23": (KITS23, kits23, ("dsc", "nsd", "dsc_tumor"), 1),
+    "segrap25": (RANKINGS / "segrap25.toml", segrap25, (), 2),
+    "toothfairy3": (RANKINGS / "toothfairy3.toml", toothfairy3,
+                    ("max_gpu_memory_mb",), 1),
+    "autopet3": (AUTOPET3, autopet3, ("dsc", "fpv", "fnv"), 4),
+}  # fmt: skip
+"""The file, the twin, columns beside those that are ranked, and how many groups."""
+
+
+def draw_board(name, folder, seed, cases=9, teams=5):
+    """A challenge, its table of coarse values, in which teams often tie, and groups."""
+    text, _, extra, number = SCHEMES[name]
+    file = write_challenge(folder, text) if isinstance(text, str) else text
+    challenge, chance = flare.read_challenge(file), random.Random(seed)
+    rules = rules_of(challenge)
+    groups = {f"c{case}": "ABCD"[case % number] for case in range(cases)}
+    values = {
+        (team, case, column): chance.choice((0.25, 0.5, 0.75, 1.0))
+        for column in dict.fromkeys((*rules.names, *extra))
+        for team in "abcdefg"[:teams]
+        for case in groups
+    }
+    table = make_table(values)
+    ranked = tuple(c for c in table.metrics if c in rules.names)
+    table = replace(table, metrics=ranked, others=table.metrics[len(ranked) :])
+    if challenge.scheme.group:
+        table = replace(table, groups=tuple(groups[case] for case in table.cases))
+    return rules, table, values, groups
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_200_boards_rank_as_the_rules_say(name, tmp_path):
+    has_ties = 0
+    for seed in range(200):
+        rules, table, values, groups = draw_board(name, tmp_path, seed)
+
+        standings = rank_teams(table, rules).standings
+
+        expected = SCHEMES[name][1](values, groups)
+        assert {place.team: place.rank for place in standings} == expected, seed
+        has_ties += len({place.score for place in standings}) < len(standings)
+    assert has_ties > 10
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_frequencies_are_those_of_an_independent_simulation(name, tmp_path):
+    """Cases are drawn in each group; 0.07 are three standard errors of both shares."""
+    rules, table, values, groups = draw_board(name, tmp_path, 3, cases=12, teams=3)
+    chance, firsts, draws = random.Random(1), Counter(), 1000
+    members = defaultdict(list)
+    for case, group in groups.items():
+        members[group].append(case)
+    for _ in range(draws):
+        drawn, drawn_groups = {}, {}
+        for group, cases in members.items():
+            for place, case in enumerate(chance.choices(cases, k=len(cases))):
+                drawn_groups[f"{group}{place}"] = group
+                drawn |= {
+                    (team, f"{group}{place}", column): values[team, case, column]
+                    for team, of, column in values
+                    if of == case
+                }
+        ranks = SCHEMES[name][1](drawn, drawn_groups)
+        firsts.update(team for team, rank in ranks.items() if rank == 1)
+    board = table.board(rules, table.teams)
+
+    result = bootstrap(board, draw_cases(board, samples=draws))
+
+    shares = {team.team: team.frequencies[0] for team in result.teams}
+    expected = {team: firsts[team] / draws for team in shares}
+    assert shares == pytest.approx(expected, abs=0.07)
+    assert max(shares.values()) < 1
+
+
+# --- What readers are told ---------------------------------------------------------
+
+
+def rank_example(name):
+    """The ranking of an example, as the first lines of its file say."""
+    groups = RANKINGS / f"{name}-cohorts.csv"
+    challenge = flare.read_challenge(RANKINGS / f"{name}.toml")
+    options = RankingOptions(bootstrap=50)
+    return rank_results(
+        RANKINGS / f"{name}.csv",
+        challenge,
+        options,
+        groups if groups.exists() else None,
+    )
+
+
+def test_teams_that_are_equal_are_ordered_and_prizes_follow():
+    """In the example, A and B have the score 0.5; B needs less memory."""
+    analysis = rank_example("toothfairy3")
+
+    places = analysis.standings.standings
+    assert [(place.team, place.rank, float(place.score)) for place in places] == [
+        *(("b", 1, 0.5), ("a", 2, 0.5), ("c", 3, 1.0)),
+    ]
+    assert "Teams that are equal by all of this share a rank" in analysis_text(analysis)
+
+
+@pytest.mark.parametrize("name", ["segrap25", "toothfairy3"])
+def test_all_files_tell_the_scheme_and_no_rank_of_a_case(name, tmp_path):
+    """A ranking that was written is told again as it was."""
+    analysis = rank_example(name)
+    (tmp_path / "case_ranks.csv").write_text("of an earlier ranking")
+
+    write_analysis(analysis, tmp_path)
+
+    assert not (tmp_path / "case_ranks.csv").exists()
+    text = analysis.rules.scheme.text
+    assert text.startswith("Teams are ranked by the means of")
+    for file in ("report.txt", "ranking.md", "ranking.tex", "methods.txt"):
+        assert text in (tmp_path / file).read_text().replace("\\_", "_"), file
+    sheet = (tmp_path / "sheets" / "a.md").read_text()
+    assert text in sheet
+    assert "| rank |" not in sheet
+    written = read_written(tmp_path)
+    assert analysis_text(written) == analysis_text(analysis)
+    assert written.rules == analysis.rules
+    for audience in ("organiser", "participant"):
+        page = tmp_path / f"{audience}.html"
+        Report(sources=(tmp_path,), output=page, audience=audience).write()
+        assert text in page.read_text()
+
+
+def test_a_missing_result_of_unknown_value_leaves_no_mean(tmp_path):
+    """A missing DSC is 0; of a time nobody knows: A is last by it, in each draw."""
+    rows = {(team, f"{n}", "dsc"): 0.5 for team in "abc" for n in range(8)}
+    rows |= {(team, f"{n}", "runtime_s"): 9.0 for team in "abc" for n in range(8)}
+    rows["a", "0", "dsc"] = rows["a", "0", "runtime_s"] = None
+    text = KITS23.replace(', ties_by = ["dsc_tumor"]', "")
+    text = text.replace('"nsd", better = "higher"', '"runtime_s", better = "lower"')
+    rules = rules_of(flare.read_challenge(write_challenge(tmp_path, text)))
+    board = make_table(rows).board(rules, "abc")
+
+    assert board.ranked[:, 0, 0].tolist() == [-0.4375, -0.5, -0.5]
+    assert board.doubled_ranks[:, 0, 1].tolist() == [6, 2, 2]
+    draws = draw_cases(board, samples=50)
+    assert np.isnan(draws.values[0, :, 0, 1]).all()
+    assert bootstrap(board, draws).teams[0].frequencies == (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "place", "word"),
+    [
+        (None, ("G06", "segrap25"), "--groups groups.csv"),
+        ("case,centre\ncase_01,A\n", ("G07", "g.csv"), "no column cohort"),
+        ("case,cohort\ncase_01,A\n", ("G07", "g.csv"), "no cohort of case_02"),
+    ],
+)
+def test_groups_that_do_not_tell_each_group_are_refused(tmp_path, groups, place, word):
+    file = None
+    if groups:
+        file = tmp_path / "g.csv"
+        file.write_text(groups)
+    challenge = flare.read_challenge(RANKINGS / "segrap25.toml")
+
+    with pytest.raises((RankingError, GroupsFileError), match=word) as error:
+        rank_results(RANKINGS / "segrap25.csv", challenge, None, file)
+
+    code, name = told(error.value)
+    assert (code, Path(name).name) == place
+
+
+def test_what_a_scheme_cannot_do_is_refused(tmp_path):
+    """Values of ties that no team has, and a gate of cases where means are ranked."""
+    challenge = flare.read_challenge(RANKINGS / "toothfairy3.toml")
+    table = tmp_path / "v.csv"
+    lines = (RANKINGS / "toothfairy3.csv").read_text().splitlines()
+    table.write_text("\n".join(line.rpartition(",")[0] for line in lines))
+
+    with pytest.raises(RankingError, match="no team has a value of max_gpu_memory_mb"):
+        rank_results(table, challenge)
+    with pytest.raises(RankingError, match="--gate"):
+        rules_of(challenge, RankingOptions(gate=0.5))
+
+
+def test_the_commands_ties_win(tmp_path):
+    """[scheme] says average; --ties is for a look at another rule."""
+    text = KITS23.replace("ties_by", 'ties = "average", ties_by')
+    challenge = flare.read_challenge(write_challenge(tmp_path, text))
+
+    assert rules_of(challenge).ties is Ties.AVERAGE
+    assert rules_of(challenge, RankingOptions(ties=Ties.MIN)).ties is Ties.MIN
+
+
+def test_each_organ_has_a_rank_on_each_case(tmp_path):
+    """As BraTS has it: A is better at one organ on two cases, B at another on one."""
+    organ = '{label = 2, name = "x", tolerance_mm = 1},'
+    text = KITS23.replace("organs = [", f"organs = [{organ}")
+    text = text.replace('kind = "means", ties_by = ["dsc_tumor"]', "each_organ = true")
+    rules = rules_of(flare.read_challenge(write_challenge(tmp_path, text)))
+    assert rules.names == ("dsc_x", "dsc_tumor", "nsd_x", "nsd_tumor")
+    values = dict.fromkeys(
+        ((t, c, n) for t in "ab" for c in "12" for n in rules.names), 0
+    )
+    values |= {("a", "1", "dsc_x"): 1, ("a", "2", "dsc_x"): 1, ("b", "1", "nsd_x"): 1}
+
+    standings = rank_teams(make_table(values), rules).standings
+
+    # Of 8 ranks, A has 1 second place, and B has 2: 9 / 8 / 2 and 10 / 8 / 2.
+    assert {p.team: float(p.score) for p in standings} == {"a": 0.5625, "b": 0.625}
