@@ -238,14 +238,14 @@ def tie_columns(
 
     One that is ranked as well keeps its rules, such as its value of a failed run.
     """
-    ranked = {rule.metric: rule for rule in (*challenge.ranking, *challenge.ranked)}
-    columns = []
+    columns = {}
     for name in challenge.scheme.ties_by:
-        if name in left_out:
-            continue
         better = challenge.good_end(name) or Better.LOWER
-        columns.append(ranked.get(name) or RankedMetric(metric=name, better=better))
-    return tuple(columns)
+        columns[name] = RankedMetric(metric=name, better=better)
+    for rule in challenge.ranked:
+        if rule.metric in columns:
+            columns[rule.metric] = rule
+    return tuple(rule for name, rule in columns.items() if name not in left_out)
 
 
 def rules_of(

@@ -88,8 +88,8 @@ class Draws:
     """Cases drawn with replacement, and values made anew of them."""
 
     seed: int
-    cases: Integers
-    """Numbers of cases of the board, of shape (samples, cases)."""
+    counts: Integers
+    """How often each case of the board was drawn, of shape (samples, cases)."""
     rules: RankingRules
     """The rules of the board for the metrics whose values are made anew: where means
     are ranked all of them, else those of answers."""
@@ -119,10 +119,10 @@ def draw_cases(board: Board, *, samples: int = DRAWS, seed: int = SEED) -> Draws
     members = board.members
     sets = dict.fromkeys(column.cases for column in board.answers.values())
     sets.pop(board.cases, None)
-    counts = [*map(len, members), *map(len, sets)]
-    drawn = draw_places(counts, draws=samples, seed=seed)
-    of_groups = zip(members, drawn[: len(members)], strict=True)
-    cases = np.concatenate([numbers[row] for numbers, row in of_groups], axis=1)
+    sizes = [*map(len, members), *map(len, sets)]
+    drawn = draw_places(sizes, draws=samples, seed=seed)
+    cases = np.concatenate(list(map(np.take, members, drawn)), axis=1)
+    counts = np.stack([np.bincount(row, minlength=len(board.cases)) for row in cases])
     places = dict(zip(sets, drawn[len(members) :], strict=True))
     places[board.cases] = cases
     anew = board
@@ -130,24 +130,24 @@ def draw_cases(board: Board, *, samples: int = DRAWS, seed: int = SEED) -> Draws
         anew = board.by([name in board.answers for name in board.rules.names])
     ties = None
     if board.ties:
-        ties = _drawn_values(board.ties, places).mean(axis=2)
+        ties = _drawn_values(board.ties, counts, places).mean(axis=2)
     return Draws(
         seed=seed,
-        cases=cases,
+        counts=counts,
         rules=anew.rules,
-        values=_drawn_values(anew, places),
+        values=_drawn_values(anew, counts, places),
         ties=ties,
     )
 
 
-def _drawn_values(board: Board, places: Mapping[tuple[str, ...], Integers]) -> Values:
+def _drawn_values(
+    board: Board, counts: Integers, places: Mapping[tuple[str, ...], Integers]
+) -> Values:
     """Comparable means and values of answers, (teams, samples, groups, metrics).
 
     `places` has the numbers of the cases that were drawn, by all cases.
     """
-    count = len(board.cases)
-    counts = [np.bincount(row, minlength=count) for row in places[board.cases]]
-    values = board.means(np.stack(counts))
+    values = board.means(counts)
     for number, name in enumerate(board.rules.names):
         if name in board.answers:
             column = board.answers[name]
@@ -162,7 +162,7 @@ def bootstrap(board: Board, draws: Draws) -> Bootstrap:
     Ranks on single cases do not depend on the other cases, and are averaged by their
     mean. A RankingError is raised if no draw has all values of answers.
     """
-    samples = len(draws.cases)
+    samples = len(draws.counts)
     sums = _drawn_sums(board, draws)[draws.is_defined]
     if not len(sums):
         problem = f"no draw leaves {listing(draws.rules.names)} defined"
@@ -194,14 +194,13 @@ def _drawn_sums(board: Board, draws: Draws) -> Integers:
     weights = dict(zip(board.rules.names, board.rules.weights, strict=True))
     new_weights = [weights.pop(name) for name in draws.rules.names]
     count = len(board.cases)
-    sums = np.zeros((len(draws.cases), len(board.teams)), dtype=np.int64)
+    sums = np.zeros((len(draws.counts), len(board.teams)), dtype=np.int64)
     if new_weights:
         ranks = ranks_of(draws.values, draws.rules).sum(axis=2)
         sums += count * (ranks @ new_weights).T
     if weights:
         case_weights = [weights.get(name, 0) for name in board.rules.names]
-        counts = np.stack([np.bincount(row, minlength=count) for row in draws.cases])
-        sums += counts @ (board.doubled_ranks @ case_weights).T
+        sums += draws.counts @ (board.doubled_ranks @ case_weights).T
     return sums
 
 

@@ -56,6 +56,14 @@ class Grouping:
     """The name of each group, and the numbers of its cases, from 0; in the order of the
     names, with the cases that have no group last."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The group of each case."""
+        names: dict[int, str] = {}
+        for name, numbers in self.groups:
+            names |= dict.fromkeys(numbers, name)
+        return tuple(map(names.__getitem__, sorted(names)))
+
 
 def read_groups(
     file: Path, cases: Sequence[str], withdrawn: Collection[str] = ()

@@ -272,7 +272,7 @@ def test_a_missing_result_of_unknown_value_leaves_no_mean(tmp_path):
     [
         (None, ("G06", "segrap25"), "--groups groups.csv"),
         ("case,centre\ncase_01,A\n", ("G07", "g.csv"), "no column cohort"),
-        ("case,cohort\ncase_01,A\n", ("G07", "g.csv"), "no cohort of case_02"),
+        ("case,cohort\ncase_01,A\n", ("G07", "g.csv"), "no cohort of case case_02"),
     ],
 )
 def test_groups_that_do_not_tell_each_group_are_refused(tmp_path, groups, place, word):

@@ -340,14 +340,19 @@ def _first_table(
         for number, place in enumerate(places):
             cells.append(_metric_cell(public, place, number, metric))
         columns.append(Column(head, cells))
+    caption = _caption(public)
+    guests = [number for number, place in enumerate(places) if place.rank is None]
+    return table_of(caption, columns, quiet=guests, is_whole=True)
+
+
+def _caption(public: PublicRanking) -> str:
     cases = f"over {count(public.cases, 'case')}"
     smaller = "smaller is better, stronger shades are worse"
     ranked = "mean ranks by means" if public.is_of_means else "mean ranks"
     caption = f"Score and {ranked} {cases}; {smaller}"
     if public.means:
-        caption = f"Means {cases}; score, and mean ranks in shades: {smaller}"
-    guests = [number for number, place in enumerate(places) if place.rank is None]
-    return table_of(caption, columns, quiet=guests, is_whole=True)
+        return f"Means {cases}; score, and mean ranks in shades: {smaller}"
+    return caption
 
 
 def _score_cell(place: Standing) -> Cell:
