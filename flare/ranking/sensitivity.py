@@ -391,18 +391,10 @@ def fewest_withdrawals(
 ) -> tuple[int, ...] | None:
     """The fewest cases without which a rival is ahead; None if there are none.
 
-    Parameters
-    ----------
-    leads : sequence of int
-        How much higher, which is worse, the rival's ranks are on each case. Their sum
-        is at least 0, as long as the rival is behind.
-    is_tie_enough : bool
-        Whether the rival need not be ahead, but may be equal. One case has to be left.
-
-    Returns
-    -------
-    tuple of int
-        The numbers of the cases; the first ones of those with equal leads.
+    `leads` are how much higher, which is worse, the rival's ranks are on each case.
+    Their sum is at least 0, as long as the rival is behind. Need the rival not be
+    ahead, but may be equal, one case has to be left. Returns the numbers of the cases;
+    the first ones of those with equal leads.
 
     Examples
     --------

@@ -237,8 +237,8 @@ def _refusing_changes(file: Path) -> Iterator[None]:
 
 
 def _entry(content: dict[str, Any]) -> Entry:
-    # An entry that was written has all keys: the defaults are for new ones.
     """An entry of the journal; any error says that it cannot be used."""
+    # An entry that was written has all keys: the defaults are for new ones.
     if content.keys() != {key.name for key in fields(Entry)}:
         raise KeyError
     entry = build(Entry, content)
