@@ -162,12 +162,7 @@ def _own_names(cases: Sequence[str], files: Sequence[EvaluationFile]) -> list[st
 # --- In words ---------------------------------------------------------------------
 
 
-def tests_of_means(pairs: Pairs, candidates: int) -> int:
-    """The number of tests of means, by all metrics and for all candidates."""
-    return candidates * len(_testable_means(pairs))
-
-
-def _testable_means(pairs: Pairs) -> list[Difference]:
+def testable_means(pairs: Pairs) -> list[Difference]:
     """How the mean of organs differs, by each metric that has a good end."""
     means = [metric_pairs[0] for metric_pairs in pairs.values()]
     return [mean for mean in means if mean.record.better]
@@ -181,7 +176,7 @@ def verdict(pairs: Pairs, first: Compared, candidate: Compared, tests: int) -> s
     """
     if not any(any(pair.present) for pair in chain(*pairs.values())):
         return f"{candidate.name} has the scores of {first.name} on every case."
-    means = _testable_means(pairs)
+    means = testable_means(pairs)
     where = _most_changed_text(pairs[means[0].metric][1:])
     number = count(len(first.scores.cases), "case")
     changes: dict[str, list[str]] = {}

@@ -21,7 +21,7 @@ from flare.reports.comparison import (
     interval_text,
     p_text,
     signed,
-    tests_of_means,
+    testable_means,
     verdict,
 )
 from flare.reports.evaluation import NOTE, ORGANISERS_NOTE
@@ -114,7 +114,7 @@ def _compared(
     if not comparison.cases and first.scores.answers:
         return (), [ANSWERS_VERDICT], ()
     compared = comparison.compared
-    tests = tests_of_means(compared[0], len(candidates))
+    tests = len(candidates) * len(testable_means(compared[0]))
     verdicts = [
         verdict(pairs, first, candidate, tests)
         for candidate, pairs in zip(candidates, compared, strict=True)
