@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 242836155, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 143644415, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -46,11 +46,11 @@ static int64_t absolute(int64_t number) { return number < 0 ? -number : number; 
 static int64_t items_of_voxels(int64_t width) { return (width + 3) / 4; }
 
 /* The items of a row; -1 if the map does not have them. */
-static int64_t items_of_row(Map map, int64_t row, int64_t width)
+static int64_t items_of_row(const Map *map, int64_t row, int64_t width)
 {
-    if (row < 0 || row >= map.row_count) return -1;
-    const uint32_t start = map.starts[row], end = map.starts[row + 1];
-    if (start > end || end > map.item_count) return -1;
+    if (row < 0 || row >= map->row_count) return -1;
+    const uint32_t start = map->starts[row], end = map->starts[row + 1];
+    if (start > end || end > map->item_count) return -1;
     return end - start > items_of_voxels(width) ? -1 : (int64_t)(end - start);
 }
 
@@ -136,7 +136,8 @@ API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t heig
         const int64_t first = r * width;
         if (run <= first) run = end_of_run(voxels, first, rows * width);
         if (!voxels[first] && run - first >= width) {
-            for (const int64_t end = run / width; r < end; r++) starts[r + 1] = starts[r];
+            const uint32_t same = starts[r];
+            for (const int64_t end = run / width; r < end; r++) starts[r + 1] = same;
             continue;
         }
         const int64_t z = (row + r) / height, y = (row + r) % height;
@@ -160,7 +161,7 @@ API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t heig
 API int unpack_rows(Map map, int64_t row, int64_t rows, int64_t width, uint8_t *voxels)
 {
     for (; rows > 0; rows--, row++, voxels += width) {
-        const int64_t count = items_of_row(map, row, width);
+        const int64_t count = items_of_row(&map, row, width);
         if (count < 0) return -1;
         const uint32_t *items = map.items + map.starts[row];
         if (!count) memset(voxels, 0, (size_t)width);
@@ -201,14 +202,14 @@ static int64_t count_bits(Word bits)
 
 /* Set the bits of an organ's labels in one row of a map, from the box's first x on. Returns
  * how many voxels these are, or -1 if the map is broken. */
-static int64_t unpack_bits(Map map, int64_t row, int64_t width, const uint8_t is_organ[CODES],
-                           const Box *box, Word *bits)
+static int64_t unpack_bits(const Map *map, int64_t row, int64_t width,
+                           const uint8_t is_organ[CODES], const Box *box, Word *bits)
 {
     int64_t voxels_set = 0;
     const int64_t count = items_of_row(map, row, width);
     const int64_t first = box->from[2], end = box->to[2];
     if (count < 0) return -1;
-    const uint32_t *items = map.items + map.starts[row];
+    const uint32_t *items = map->items + map->starts[row];
     if (count == items_of_voxels(width)) {
         const uint8_t *voxels = (const uint8_t *)items;
         for (int64_t x = first; x < end; x++) {
@@ -271,9 +272,9 @@ typedef struct {
 static Word one_back(const Word *row, int64_t w) { return row[w] << 1 | (w ? row[w - 1] >> 63 : 0); }
 
 /* Find the surfels of a row; returns whether there are any. */
-static int find_surfels(Around around, int64_t words, Word *surfels)
+static int find_surfels(const Around *around, int64_t words, Word *surfels)
 {
-    const Word *const *rows = around.rows;
+    const Word *const *rows = around->rows;
     Word any_before = 0, all_before = 0, found = 0;
     for (int64_t w = 0; w < words; w++) {
         const Word any = rows[0][w] | rows[1][w] | rows[2][w] | rows[3][w];
@@ -297,15 +298,15 @@ static const uint32_t SPREAD[256] = {SPREAD_64(0), SPREAD_64(64), SPREAD_64(128)
  * eight voxels of each row. Of these, four bits for each voxel are made; those of two
  * neighbours are the code of the corner between them, whose bits are sorted by `sorted_code`
  * at the end. By turns two counters are taken, as one would have to wait for itself. */
-static void count_codes(Around around, int64_t w, Word corners, int64_t (*counts)[CODES])
+static void count_codes(const Around *around, int64_t w, Word corners, int64_t (*counts)[CODES])
 {
     Word back[4];
-    for (int i = 0; i < 4; i++) back[i] = one_back(around.rows[i], w);
+    for (int i = 0; i < 4; i++) back[i] = one_back(around->rows[i], w);
     while (corners) {
         const int first = lowest(corners);
         uint32_t voxels = 0; /* from the one before the first corner on */
         for (int i = 0; i < 4; i++) {
-            const Word row = first ? around.rows[i][w] >> (first - 1) : back[i];
+            const Word row = first ? around->rows[i][w] >> (first - 1) : back[i];
             voxels |= SPREAD[row & 0xff] << i;
         }
         Word here = corners >> first & 0x7f;
@@ -432,12 +433,12 @@ static void find_beyond(const Window *window, int64_t from, int64_t to, const Ba
     }
 }
 
-static uint8_t code_at(Around around, int64_t w, int bit)
+static uint8_t code_at(const Around *around, int64_t w, int bit)
 {
     unsigned code = 0;
     for (int i = 0; i < 4; i++) {
-        code |= (unsigned)(around.rows[i][w] >> bit & 1) << (2 * i);
-        code |= (unsigned)(one_back(around.rows[i], w) >> bit & 1) << (2 * i + 1);
+        code |= (unsigned)(around->rows[i][w] >> bit & 1) << (2 * i);
+        code |= (unsigned)(one_back(around->rows[i], w) >> bit & 1) << (2 * i + 1);
     }
     return (uint8_t)code;
 }
@@ -446,7 +447,7 @@ static uint8_t code_at(Around around, int64_t w, int bit)
  * steps of the ring are tried for all of them at once, until nothing is left. Returns those
  * that are farther. */
 static Word count_near(const Window *window, int side, int64_t plane, int64_t row, int64_t w,
-                       Around around, Word left, Search *search)
+                       const Around *around, Word left, Search *search)
 {
     for (int64_t i = 0; left && i < search->size && search->look_ups-- > 0; i++) {
         const Step step = search->steps[i];
@@ -465,8 +466,8 @@ static Word count_near(const Window *window, int side, int64_t plane, int64_t ro
 
 /* List the surfels of a row. With a search, those that are near are counted by their
  * distance, and only those that are far are listed: at once those beyond its ball. */
-static void list_row(const Window *window, int side, int64_t plane, int64_t row, Around around,
-                     const int32_t place[3], Search *search, List *list)
+static void list_row(const Window *window, int side, int64_t plane, int64_t row,
+                     const Around *around, const int32_t place[3], Search *search, List *list)
 {
     const int64_t words = window->words, at = plane * window->rows + row;
     const Word *surfels = window->surfels[side] + at * words, *beyond = window->beyond + at * words;
@@ -552,7 +553,7 @@ static int fill_window(Window *window, const Map maps[2], const uint8_t is_organ
             Word *bits[2] = {window->voxels[0] + at * words, window->voxels[1] + at * words};
             const int is_counted = z >= counted_from && z < counted_to;
             for (int side = 0; side < 2; side++) {
-                const int64_t count = unpack_bits(maps[side], z * height + y, width, is_organ, box, bits[side]);
+                const int64_t count = unpack_bits(&maps[side], z * height + y, width, is_organ, box, bits[side]);
                 if (count < 0) return -1;
                 window->has_voxels[at] |= (uint8_t)((count > 0) << side);
                 if (is_counted) voxels[side] += count;
@@ -569,7 +570,7 @@ static int fill_window(Window *window, const Map maps[2], const uint8_t is_organ
             for (int side = 0; side < 2; side++) {
                 if (!(has_any >> side & 1)) continue;
                 const Around around = around_row(window, side, plane, row);
-                if (find_surfels(around, words, window->surfels[side] + at * words))
+                if (find_surfels(&around, words, window->surfels[side] + at * words))
                     window->has_surfels[at] |= (uint8_t)(1 << side);
             }
         }
@@ -633,13 +634,13 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
                     const Word *surfels = window.surfels[side] + at * window.words;
                     const Word *beyond = window.beyond + at * window.words;
                     for (int64_t w = 0; w < window.words; w++) {
-                        if (surfels[w]) count_codes(around, w, surfels[w], all_codes);
-                        if (window.has_beyond[at] && beyond[w]) count_codes(around, w, beyond[w], beyond_codes);
+                        if (surfels[w]) count_codes(&around, w, surfels[w], all_codes);
+                        if (window.has_beyond[at] && beyond[w]) count_codes(&around, w, beyond[w], beyond_codes);
                     }
                     if (!lists) continue;
                     const int32_t place[3] = {(int32_t)(box->from[0] + from + plane),
                                               (int32_t)(box->from[1] + row), (int32_t)box->from[2]};
-                    list_row(&window, side, plane, row, around, place, search, &lists[side]);
+                    list_row(&window, side, plane, row, &around, place, search, &lists[side]);
                 }
         }
     }
