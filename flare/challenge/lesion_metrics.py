@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from flare.challenge.lesions import Definition, Hits
-from flare.challenge.metric import Better, Metric
+from flare.challenge.metric import Better, Lengths, Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +76,11 @@ class LesionMetric(Metric):
     """The value; None where there is none."""
     needs: str = ""
     """The field of a definition that has to be set for it."""
-    needs_surfaces: bool = False
-    """Whether it is made of NSD or distances of each lesion."""
+    needs_hd95: bool = False
+
+    def is_defined_by(self, definition: Definition) -> bool:
+        """Whether a definition has a rule for it."""
+        return not self.needs or getattr(definition, self.needs) is not None
 
 
 def _dsc(lesions: Lesions) -> float:
@@ -144,13 +147,20 @@ def _volume_difference(lesions: Lesions) -> float:
     return abs(reference - prediction) * lesions.voxel_ml
 
 
-_volume = partial(
-    LesionMetric,
-    unit="ml",
-    range=(0.0, math.inf),
-    better=Better.LOWER,
-    worst=None,
-)
+def _voxels(shape: Lengths, spacing: Lengths) -> float:
+    """All voxels of a grid, which are more than there can be lesions."""
+    return math.prod(shape)
+
+
+def _grid_ml(shape: Lengths, spacing: Lengths) -> float:
+    return math.prod(shape) * math.prod(spacing) / 1000
+
+
+_hidden = partial(LesionMetric, tells_cases=False)
+"""Recall and the like tell how many lesions a reference has, or how large it is."""
+
+_amount = partial(_hidden, range=(0.0, math.inf), better=Better.LOWER, worst=None)
+_volume = partial(_amount, unit="ml", worst_of=_grid_ml)
 
 LESION_METRICS = (
     LesionMetric(
@@ -167,7 +177,7 @@ LESION_METRICS = (
         definition="the mean NSD of lesions",
         of_lesions=_nsd,
         needs="mean",
-        needs_surfaces=True,
+        needs_tolerance=True,
         bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
     ),
     LesionMetric(
@@ -176,8 +186,7 @@ LESION_METRICS = (
         definition="the mean HD95 of lesions",
         of_lesions=_hd95,
         needs="mean",
-        needs_surfaces=True,
-        needs_distances=True,
+        needs_hd95=True,
         unit="mm",
         range=(0.0, math.inf),
         better=Better.LOWER,
@@ -185,35 +194,33 @@ LESION_METRICS = (
         decimals=2,
         bounds=(300.0, 200.0, 100.0, 50.0, 20.0, 5.0),
     ),
-    LesionMetric(
+    _hidden(
         name="lesion_f1",
         title="Lesion-wise F1",
         definition="the harmonic mean of the recall and the precision of lesions",
         of_lesions=_f1,
         needs="hits",
     ),
-    LesionMetric(
+    _hidden(
         name="lesion_recall",
         title="Lesion-wise recall",
         definition="the share of the lesions of the reference that are found",
         of_lesions=_recall,
         needs="hits",
     ),
-    LesionMetric(
+    _hidden(
         name="lesion_precision",
         title="Lesion-wise precision",
         definition="the share of hits among hits and false lesions",
         of_lesions=_precision,
         needs="hits",
     ),
-    LesionMetric(
+    _amount(
         name="lesion_count_difference",
         title="Difference of lesion counts",
         definition="how many more or fewer lesions the prediction has",
         of_lesions=_count_difference,
-        range=(0.0, math.inf),
-        better=Better.LOWER,
-        worst=None,
+        worst_of=_voxels,
     ),
     _volume(
         name="false_volume",

@@ -6,10 +6,10 @@ record here, whose values its program has given: `tests/challenge/test_lesions.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 
 class Pairs(Enum):
@@ -169,3 +169,18 @@ DEFINITIONS = {
     )
 }
 """All definitions by name."""
+
+_RULE = "lesions of "
+"""How keys of the rules of scoring begin, before the name of an organ."""
+
+
+def lesions_in(rules: Mapping[str, Any]) -> dict[str, str]:
+    """The definition of each organ with lesions, as rules of scoring have it.
+
+    Those of a later version, which are not known here, are left out.
+    """
+    definitions = {}
+    for key, name in rules.items():
+        if key.startswith(_RULE) and name in DEFINITIONS:
+            definitions[key.removeprefix(_RULE)] = str(name)
+    return definitions

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+
+Lengths = Sequence[float]
+
+
+def diagonal_mm(shape: Lengths, spacing: Lengths) -> float:
+    """The diagonal of a grid, as the worst distance."""
+    return math.hypot(*map(operator.mul, shape, spacing))
 
 
 class Better(Enum):
@@ -47,6 +55,8 @@ class Metric:
     """Module below `flare.evaluation.metrics` and the function in it, which takes an
     `Agreement` and returns the value, or None for the worst one; it is imported when it
     is first needed, and not called where both masks are empty. `SCORES` need none."""
+    needs_tolerance: bool = False
+    """Whether it is made with the tolerance of the organ, in mm."""
     needs_distances: bool = False
     """Whether it is made from distances of surfaces, which take as long as DSC and NSD;
     they are computed once for all such metrics."""
@@ -57,15 +67,21 @@ class Metric:
     """None if 0 is best, and values to both sides of it are worse."""
     worst: float | None = 0.0
     """Of an organ that one mask lacks, and of a case that cannot be scored; None for
-    what the challenge says, or the diagonal of the reference's grid in mm: infinity is
-    not JSON and has no mean. NaN where nobody knows."""
+    what the challenge says of distances, or `worst_of`: infinity is not JSON and has no
+    mean. NaN where nobody knows."""
+    worst_of: Callable[[Lengths, Lengths], float] = field(
+        default=diagonal_mm, compare=False
+    )
+    """The worst value on a grid of so many voxels of such a size in mm."""
     decimals: int = 3
     """On a line of progress, and the most that participants are told."""
     bounds: tuple[float, ...] = ()
     """Six values, from bad to good, between which pages have seven shades."""
-    for_participants: bool = True
-    """Whether participants may see it: a metric that tells a volume of the reference
-    is for organisers alone."""
+    tells_cases: bool = True
+    """Whether participants may see values of single cases: what tells a volume of the
+    reference, or how many lesions it has, is for organisers alone."""
+    tells_means: bool = True
+    """Whether they may see its mean over cases, which one case has not."""
 
     @property
     def base(self) -> str:
@@ -94,6 +110,10 @@ class Metric:
         One missing organ decides the mean of distances, which have no upper end.
         """
         return ("mean",) if self.is_share else ("mean", "median")
+
+    def is_told(self, cases: int) -> bool:
+        """Whether participants may see a mean, or another number, of so many cases."""
+        return self.tells_cases or (self.tells_means and cases > 1)
 
     def units(self, cases: Sequence[str]) -> Sequence[str]:
         """The cases, if each has a value, else one word for all of them."""

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Annotated, TypeVar
 
+from flare.challenge.lesion_metrics import LESION_METRICS, LesionMetric
+from flare.challenge.lesions import DEFINITIONS, Definition
 from flare.challenge.metric import MOST as MOST
 from flare.challenge.metric import Better as Better
 from flare.challenge.metric import Metric as Metric
@@ -47,6 +52,7 @@ METRICS = _by_name(
         title="NSD",
         definition="the share of both surfaces that lies within the organ's"
         " tolerance of the other surface",
+        needs_tolerance=True,
         bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
     ),
     _distance(
@@ -74,8 +80,10 @@ METRICS = _by_name(
         range=(-1.0, math.inf),
         better=None,
         worst=-1.0,
-        for_participants=False,
+        tells_cases=False,
+        tells_means=False,
     ),
+    *LESION_METRICS,
 )
 """All metrics by name."""
 
@@ -253,7 +261,8 @@ def _other(
         better=None,
         worst=math.nan,
         is_scored=False,
-        for_participants=is_told,
+        tells_cases=is_told,
+        tells_means=is_told,
     )
 
 
@@ -277,7 +286,36 @@ MEASURED = _by_name(
 """What is measured of each run, by its column of efficiency.csv."""
 
 
-@lru_cache(maxsize=4096)  # a ranking asks millions of times for a few names
+_LESIONS: ContextVar[Mapping[str, str]] = ContextVar(
+    "lesions", default=MappingProxyType({})
+)
+
+
+@contextmanager
+def lesions_by(definitions: Mapping[str, str]) -> Iterator[None]:
+    """Let titles of metrics tell the definitions of lesions, by organ, in a context.
+
+    A page, a table or a text is written within it; what they are made of has names
+    alone, as files have, which do not tell the definition.
+
+    Examples
+    --------
+    >>> with lesions_by({"wt": "brats23-gli"}):
+    ...     metric_named("lesion_hd95_wt").heading
+    'Lesion-wise HD95 (BraTS 2023) of wt (mm)'
+    """
+    token = _LESIONS.set(definitions)
+    try:
+        yield
+    finally:
+        _LESIONS.reset(token)
+
+
+def definitions_in_use() -> tuple[Definition, ...]:
+    """The definitions of lesions that titles tell, each once."""
+    return tuple(DEFINITIONS[name] for name in dict.fromkeys(_LESIONS.get().values()))
+
+
 def metric_named(name: str) -> Metric:
     """The metric that a name in a file or an option stands for, also one of others.
 
@@ -289,6 +327,17 @@ def metric_named(name: str) -> Metric:
     >>> metric_named("dscent").is_scored, metric_named("f1").is_scored
     (False, False)
     """
+    metric, lesions = _metric_named(name), _LESIONS.get()
+    if not lesions or not isinstance(metric, LesionMetric):
+        return metric
+    names = [lesions[metric.part]] if metric.part in lesions else lesions.values()
+    titles = dict.fromkeys(DEFINITIONS[name].title for name in names)
+    return replace(metric, title=f"{metric.title} ({', '.join(titles)})")
+
+
+@lru_cache(maxsize=4096)  # a ranking asks millions of times for a few names
+def _metric_named(name: str) -> Metric:
+    """The record of a metric, whatever the definition of its lesions is."""
     if name in MEASURED:
         return MEASURED[name]
     bases = [base for base in METRICS if f"{name}_".startswith(f"{base}_")]
@@ -316,4 +365,4 @@ def metrics_in(columns: Iterable[str]) -> tuple[Metric, ...]:
     ['DSC', 'NSD']
     """
     names = set(columns)
-    return tuple(metric for name, metric in METRICS.items() if name in names)
+    return tuple(metric_named(name) for name in METRICS if name in names)

@@ -36,6 +36,9 @@ READ = (
 OF_ORGANS = ("label", "tolerance_mm", "in_mean")
 """The keys of an organ that scoring reads."""
 
+OF_SOME_ORGANS = ("labels", "lesions")
+"""Further ones, which are rules of those organs that have them."""
+
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
     *("efficiency_gate_dsc", "board", "reported", "not_known", "names", "answers"),
@@ -82,7 +85,7 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     """
     rules: dict[str, Rule] = {}
     for organ in challenge.organs:
-        rules |= _organ_rules(organ, has_nsd="nsd" in challenge.metrics)
+        rules |= _organ_rules(organ, has_tolerance=challenge.has_tolerance)
     for name in set(READ) - {"organs", "metrics"}:
         rules |= _rules_of_field(challenge, name)
     rules |= further_rules(challenge)
@@ -98,15 +101,16 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     return dict(sorted(rules.items()))
 
 
-def _organ_rules(organ: Organ, *, has_nsd: bool) -> dict[str, Rule]:
+def _organ_rules(organ: Organ, *, has_tolerance: bool) -> dict[str, Rule]:
     """The keys of an organ; the labels of a region are one text."""
     rules = {f"{key} of {organ.name}": getattr(organ, key) for key in OF_ORGANS}
-    if not has_nsd:
+    if not has_tolerance:
         rules[f"tolerance_mm of {organ.name}"] = None
     if isinstance(organ.label, tuple):
         rules[f"label of {organ.name}"] = ", ".join(map(str, organ.label))
-    if organ.labels:
-        rules[f"labels of {organ.name}"] = organ.labels
+    for key in OF_SOME_ORGANS:
+        if value := getattr(organ, key):
+            rules[f"{key} of {organ.name}"] = value
     return rules
 
 
@@ -214,7 +218,9 @@ def recorded_challenge(
 
 def _recorded_organ(rules: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The table of an organ as a challenge file has it."""
-    organ = {key: rules.get(f"{key} of {name}") for key in (*OF_ORGANS, "labels")}
+    organ = {
+        key: rules.get(f"{key} of {name}") for key in (*OF_ORGANS, *OF_SOME_ORGANS)
+    }
     label = organ["label"]
     if isinstance(label, str):
         texts = _names_in(label)
@@ -442,6 +448,7 @@ def _organ_lines(challenge: Challenge) -> Iterator[str]:
         line += "" if organ.in_mean else ", not in the means"
         line += ", cases without it are counted" if organ.free_cases else ""
         line += ", each label is one" if organ.labels else ""
+        line += f", lesions by {organ.lesions}" if organ.lesions else ""
         yield line.rstrip()
 
 

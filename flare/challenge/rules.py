@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal
 
 from flare.challenge.answers import AnswerRules, Name
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
+from flare.challenge.lesion_metrics import LesionMetric
+from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import (
     MEASURED,
     METRICS,
@@ -143,6 +145,13 @@ class Organ(Checked):
     labels: Literal["each"] | None = None
     """In place of a label: each value of either label map is a structure of its own,
     such as a lesion, and the organ has the means over these."""
+    lesions: Annotated[str, Is(enum=DEFINITIONS)] | None = None
+    """The definition by which it consists of lesions; without it, the organ has no
+    metrics of lesions."""
+
+    def has(self, metric: str) -> bool:
+        """Whether it has a value of a metric."""
+        return bool(self.lesions) or not isinstance(METRICS[metric], LesionMetric)
 
     @property
     def region(self) -> tuple[int, ...]:
@@ -174,6 +183,9 @@ class Organ(Checked):
         )
         is_region = len({*self.region}) == len(self.region) > 0
         check(is_region, "label", [*self.region], "each label once, and at least one")
+        is_mask = not (self.lesions and self.labels)
+        expected = "no lesions where each label is one"
+        check(is_mask, "lesions", self.lesions, expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,16 +380,30 @@ class Challenge(Checked):
             check(is_allowed, f"answers[{number}].name", rules.name, expected)
 
     def _check_metrics(self) -> None:
-        is_shown = any(METRICS[name].for_participants for name in self.metrics)
+        is_shown = any(METRICS[name].tells_cases for name in self.metrics)
         expected = "at least one metric that participants may see"
         check(is_shown, "metrics", list(self.metrics), expected)
         for number, name in enumerate(self.metrics, start=1):
             key = f"metrics[{number}]"
             check(self.metrics.count(name) == 1, key, name, "each metric once")
+            is_of_organ = not self.organs or any(
+                o.has(name) and o.in_mean for o in self.organs
+            )
+            check(is_of_organ, key, name, "an organ with lesions in the mean")
         for number, organ in enumerate(self.organs, start=1):
-            is_enough = organ.tolerance_mm is not None or "nsd" not in self.metrics
-            key = f"organs[{number}].tolerance_mm"
-            check(is_enough, key, "missing", "a length in mm, as nsd is computed")
+            self._check_metrics_of(organ, f"organs[{number}]")
+
+    def _check_metrics_of(self, organ: Organ, key: str) -> None:
+        """See that an organ has all that its metrics need."""
+        for name in filter(organ.has, self.metrics):
+            metric = METRICS[name]
+            is_enough = organ.tolerance_mm is not None or not metric.needs_tolerance
+            expected = f"a length in mm, as {name} is computed"
+            check(is_enough, f"{key}.tolerance_mm", "missing", expected)
+        for metric in self.lesion_metrics if organ.lesions else ():
+            names = [d.name for d in DEFINITIONS.values() if metric.is_defined_by(d)]
+            expected = f"a definition with a rule for {metric.name}: {listing(names)}"
+            check(organ.lesions in names, f"{key}.lesions", organ.lesions, expected)
 
     def _check_ranking(self) -> None:
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
@@ -446,6 +472,23 @@ class Challenge(Checked):
         return self.columns_of_others.get(column, Better.LOWER)
 
     @property
+    def has_tolerance(self) -> bool:
+        """Whether a metric is made with the tolerances of organs."""
+        return any(METRICS[name].needs_tolerance for name in self.metrics)
+
+    @property
+    def lesion_metrics(self) -> tuple[LesionMetric, ...]:
+        """The metrics of lesions among its metrics."""
+        metrics = (METRICS[name] for name in self.metrics)
+        return tuple(m for m in metrics if isinstance(m, LesionMetric))
+
+    @property
+    def lesions(self) -> dict[str, str]:
+        """The definition of each organ that has lesions, if they are scored."""
+        organs = self.organs if self.lesion_metrics else ()
+        return {organ.name: organ.lesions for organ in organs if organ.lesions}
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """All that lies in RESULTS/TEAM, ranked or not, in the order of tables."""
         names = [*(self.metrics if self.organs else ())]
@@ -453,7 +496,7 @@ class Challenge(Checked):
             names += rules.columns
         names += MEASURED
         for metric in self.metrics:
-            names += (f"{metric}_{organ.name}" for organ in self.organs)
+            names += (f"{metric}_{o.name}" for o in self.organs if o.has(metric))
         return (*names, *self.columns_of_others)
 
     @property

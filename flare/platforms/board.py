@@ -46,7 +46,7 @@ def organ_metrics(challenge: Challenge) -> list[Metric]:
 
 def _means(challenge: Challenge) -> list[Metric]:
     metrics = [METRICS[name] for name in challenge.metrics]
-    return [metric for metric in metrics if metric.for_participants]
+    return [metric for metric in metrics if metric.tells_means or metric.tells_cases]
 
 
 def ranked_metrics(challenge: Challenge, metrics: Iterable[Metric]) -> list[Metric]:

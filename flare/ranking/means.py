@@ -70,6 +70,10 @@ class Means:
     is_tested: bool
     """Whether there were tests."""
 
+    def fewest_cases(self, metric: str) -> int:
+        """The fewest cases that a mean by a metric is of, also of an organ."""
+        return min((row.n for row in self.rows if row.metric == metric), default=0)
+
 
 def ranking_means(
     analysis: Analysis, *, has_organs: bool = True, has_tests: bool = True

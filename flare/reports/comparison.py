@@ -7,7 +7,7 @@ differences are taken, tests are made, or anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -57,6 +57,8 @@ class Comparison:
     numbers: ComparisonFile
     provenance: Provenance
     """Empty for participants."""
+    lesions: Mapping[str, str]
+    """The definition of each organ with lesions."""
 
     def __post_init__(self) -> None:
         """See that a participant's scores stand beside no others, and alone."""
@@ -131,6 +133,7 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
         evaluations=tuple(evaluations),
         numbers=compare(sides, tuple(organs), case_names, unlike),
         provenance=_provenance(files) if is_organiser else (),
+        lesions=files[0].evaluation.lesions,
     )
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from operator import attrgetter, methodcaller
 from statistics import fmean, median
 
-from flare.challenge.metrics import Metric
+from flare.challenge.metrics import Metric, metrics_in
 from flare.common.text import count, listing
 from flare.ranking.answers import AnswerSheet
 from flare.reports.answers import answer_tiles, answers_section
@@ -203,7 +203,8 @@ def _remarks(file: EvaluationFile) -> list[Part]:
 
 def _tiles(scores: CaseScores) -> list[Tile]:
     """The mean of each metric, with its interval, and the number of cases."""
-    tiles = [_mean_tile(scores, metric) for metric in scores.metrics]
+    metrics = metrics_in((*scores.values, *scores.means))
+    tiles = [_mean_tile(scores, metric) for metric in metrics]
     failed = len(scores.failed)
     cases = Tile(
         name="Cases",

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pandas as pd
 
+from flare.challenge.metrics import lesions_by
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
 from flare.challenge.scheme import Ties
@@ -41,7 +42,8 @@ class Ranking:
 
     def __str__(self) -> str:
         """Return what the command prints."""
-        return analysis_text(self.analysis)
+        with lesions_by(self.analysis.challenge.lesions):
+            return analysis_text(self.analysis)
 
     @property
     def standings(self) -> pd.DataFrame:

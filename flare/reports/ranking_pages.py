@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from flare.challenge.metrics import lesions_by
 from flare.challenge.reading import read_challenge
-from flare.ranking.rank import rank_results
+from flare.ranking.rank import Analysis, rank_results
 from flare.ranking.rules import RankingOptions
 from flare.ranking.written import read_written
 from flare.reports.model import INDEX, TEAMS, Page
@@ -42,6 +43,26 @@ def ranking_pages(
     else:
         challenge = read_challenge(options.challenge)
         analysis = rank_results(source, challenge, options, groups)
+    with lesions_by(analysis.challenge.lesions):
+        yield from _pages(
+            analysis,
+            is_organiser=is_organiser,
+            has_teams=has_teams,
+            figures=figures,
+            groups=groups,
+            cases=cases,
+        )
+
+
+def _pages(
+    analysis: Analysis,
+    *,
+    is_organiser: bool,
+    has_teams: bool,
+    figures: Path | None,
+    groups: Path | None,
+    cases: Mapping[str, str] | None,
+) -> Iterator[tuple[str, Page]]:
     groupings: tuple[Grouping, ...] = ()
     if groups:
         withdrawn = [decision.case for decision in analysis.decisions.withdrawn]

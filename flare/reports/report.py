@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from flare.challenge.metrics import lesions_by
 from flare.common.files import write_whole
 from flare.common.options import argument, option
 from flare.ranking.rules import RankingOptions
@@ -18,7 +19,7 @@ from flare.reports.render.html import page_html
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.groups_csv import read_groups
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import read_evaluation
+from flare.results.metrics_reading import EvaluationFile, read_evaluation
 from flare.results.scores import LowScores
 from flare.results.team_folder import is_team
 
@@ -200,7 +201,9 @@ class Report:
 
             comparison = read_comparison(self.sources, is_organiser=is_organiser)
             self._write_comparison(comparison.numbers)
-            yield INDEX, comparison_page(comparison)
+            with lesions_by(comparison.lesions):
+                page = comparison_page(comparison)
+            yield INDEX, page
         elif kind is Kind.TEAM:
             from flare.reports.team import team_page
 
@@ -239,6 +242,14 @@ class Report:
                 file.unlink()
 
     def _evaluation(self, links: Links, causes: Causes) -> Page:
+        (source,) = self.sources
+        evaluation = read_evaluation(source)
+        with lesions_by(evaluation.evaluation.lesions):
+            return self._evaluation_page(source, evaluation, links, causes)
+
+    def _evaluation_page(
+        self, source: Path, evaluation: EvaluationFile, links: Links, causes: Causes
+    ) -> Page:
         from flare.ranking.answers import read_sheets
         from flare.reports.evaluation import (
             means_alone,
@@ -247,8 +258,6 @@ class Report:
         )
         from flare.reports.scores import evaluation_names, own_scores
 
-        (source,) = self.sources
-        evaluation = read_evaluation(source)
         groups = read_groups(self.groups, evaluation.cases) if self.groups else ()
         if not self.is_organiser:
             page = participant_page(own_scores(evaluation), groups)

@@ -20,7 +20,14 @@ from statistics import fmean
 from typing import ClassVar, Self
 
 from flare.challenge.formats import case_of
-from flare.challenge.metrics import METRICS, Better, Metric, metric_named, scored
+from flare.challenge.metrics import (
+    METRICS,
+    Better,
+    Metric,
+    metric_named,
+    metrics_in,
+    scored,
+)
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.text import count, listing, safe
 from flare.reports.model import Cell, metric_shade, number_cell
@@ -114,7 +121,7 @@ class CaseScores:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics that have values."""
-        return tuple(record for name, record in METRICS.items() if name in self.values)
+        return metrics_in(self.values)
 
     def mean(self, column: str, numbers: Sequence[int] | None = None) -> Mean:
         """The mean over the cases, or over those with some numbers."""
@@ -271,14 +278,21 @@ class OwnScores(CaseScores):
             _check_told(column, values)
         for column, value in self.answers.items():
             _check_told(column, [value])
-        if self.means or self.low_reasons:
-            raise ValueError("means of exact scores, or what was said of them")
+        for column, value in self.means.items():
+            metric = metric_named(column)
+            is_mean = not metric.tells_cases and metric.is_told(len(self.cases))
+            if not (is_mean and _is_told(value, metric)):
+                raise ValueError(
+                    f"the mean of {column} is {value!r}, not as it is told"
+                )
+        if self.low_reasons:
+            raise ValueError("what was said of exact scores")
 
 
 def _check_told(column: str, scores: Sequence[float | None]) -> None:
     """Refuse scores that a participant may not know, or not as precisely."""
     metric = metric_named(column)
-    if not (metric.is_scored and metric.for_participants):
+    if not (metric.is_scored and metric.tells_cases):
         raise ValueError(f"{column} is not for participants")
     for score in scores:
         if score is not None and not _is_told(score, metric):
@@ -373,18 +387,23 @@ def own_scores(
     files = [file.prediction_files.get(case, "") for case in exact.cases]
     names = dict(zip(exact.cases, own_names(files), strict=True))
     names |= {case: case for case in exact.cases if case in public_names}
-    values = {}
+    values, means = {}, {}
     for metric in scored(exact.values):
-        if metric.for_participants:
-            scores = exact.values[metric.name]
+        scores = exact.values[metric.name]
+        if metric.tells_cases:
             values[metric.name] = tuple(
                 None if score is None else metric.told(score) for score in scores
             )
+            continue
+        mean = exact.mean(metric.name)
+        if mean.value is not None and metric.is_told(len(mean.present)):
+            means[metric.name] = metric.told(mean.value)
     return OwnScores(
         challenge=exact.challenge,
         cases=tuple(names.values()),
         organs=exact.organs,
         values=values,
+        means=means,
         answers=rounded_answers(exact.answers),
         failed={names[case]: why for case, why in exact.failed.items()},
     )
@@ -394,7 +413,7 @@ def rounded_answers(answers: Mapping[str, float]) -> dict[str, float]:
     """The values of answers as participants may know them."""
     values = {}
     for metric in scored(answers):
-        if metric.for_participants:
+        if metric.tells_cases:
             values[metric.name] = metric.told(answers[metric.name])
     return values
 

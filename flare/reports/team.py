@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from flare.challenge.metrics import metric_named
+from flare.challenge.metrics import lesions_by, metric_named
 from flare.common.text import count, listing
 from flare.ranking.answers import read_sheets
 from flare.reports.charts import memory_charts, present, spread_chart, value_axis
@@ -127,12 +127,13 @@ def _scores(folder: Path, cases: Collection[str], *, is_organiser: bool) -> Page
         title = f"{name}: runs of {count(len(cases), 'case')}"
         return Page(title=title, sections=(), audience_note=note)
     evaluation = read_evaluation(file)
-    if is_organiser:
-        sheets = read_sheets(file, evaluation)
-        return organiser_page(evaluation, name=name, sheets=sheets)
-    # The team's image was given these cases by their names, and was told how each
-    # ended: unlike those of references, they are no secret.
-    return participant_page(own_scores(evaluation, cases), name=name)
+    with lesions_by(evaluation.evaluation.lesions):
+        if is_organiser:
+            sheets = read_sheets(file, evaluation)
+            return organiser_page(evaluation, name=name, sheets=sheets)
+        # The team's image was given these cases by their names, and was told how each
+        # ended: unlike those of references, they are no secret.
+        return participant_page(own_scores(evaluation, cases), name=name)
 
 
 def _measured(folder: Path) -> list[Part]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
+from flare.challenge.lesions import DEFINITIONS, lesions_in
 from flare.challenge.metrics import (
     ANSWER_METRICS,
     MEASURED,
@@ -100,6 +101,13 @@ class MetricsFile(TypedDict):
     low_scores: NotRequired[Annotated[Sequence[_LowScores], Is(minItems=1)]]
     """Each reason why cases score 0 that was let pass, with these cases; only where
     there is one."""
+    lesions: NotRequired[
+        Annotated[
+            Mapping[str, Annotated[str, Is(enum=tuple(DEFINITIONS))]],
+            Is(entry=("ORGAN", "The name of a definition."), minProperties=1),
+        ]
+    ]
+    """The definition of lesions of each organ that has one."""
     efficiency: NotRequired[
         Annotated[Mapping[str, float], Is(like=Efficiency, families=[_MEASURED_MEANS])]
     ]
@@ -304,6 +312,8 @@ def metrics_json(results: Results) -> str:
     answers = _rounded(results.answer_values, results.decimals)
     content["aggregates"] = {**content["aggregates"], **counts, **answers}
     content["warnings"] = list(results.warnings)
+    if lesions := lesions_in(results.provenance.rules):
+        content["lesions"] = lesions
     if results.low_scores:
         content["low_scores"] = dump(results.low_scores)
     if results.efficiency is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
+from flare.challenge.lesions import lesions_in
 from flare.challenge.metrics import metric_named, scored
 from flare.challenge.rules import RESERVED_ENDINGS
 from flare.common.files import csv_text, json_at, read_regular, write_whole
@@ -41,6 +42,11 @@ class ScoringRecord:
     """All that the scores depend on; None in files of versions that did not tell."""
     options: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def lesions(self) -> dict[str, str]:
+        """The definition of each organ with lesions."""
+        return lesions_in(self.rules or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -360,9 +360,9 @@ def _organ_row(
     row = [organ or "mean of organs"]
     for metric in metrics:
         column = f"{metric.name}_{organ}" if organ else metric.name
-        numbers = statistics(columns[column])
+        numbers = statistics(columns[column]) if column in columns else {}
         for name in (*metric.statistics, "std"):
-            value = numbers[name]
+            value = numbers.get(name)
             cell = "-" if value is None else f"{value:z.{metric.decimals + 1}f}"
             row.append(cell)
     return row

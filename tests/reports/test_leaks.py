@@ -8,7 +8,7 @@ from math import inf
 
 import pytest
 
-from flare.challenge.metrics import METRICS, Better, metric_named
+from flare.challenge.metrics import METRICS, Better, _metric_named
 from flare.reports.evaluation import organiser_page
 from flare.reports.scores import OwnScores, own_scores
 from flare.results.metrics_reading import read_evaluation
@@ -151,7 +151,7 @@ def test_the_type_of_the_page_holds_no_digit_too_many(score):
     shown = {"challenge": "", "cases": ("a",), "organs": (), "failed": {}}
     with pytest.raises(ValueError, match="not as it is told"):
         OwnScores(values={"dsc": (score,)}, **shown)
-    with pytest.raises(ValueError, match="means of exact scores"):
+    with pytest.raises(ValueError, match="mean of dsc"):
         OwnScores(values={"dsc": (0.5,)}, means={"dsc": 0.5}, **shown)
     with pytest.raises(ValueError, match="not for participants"):
         OwnScores(values={"runtime_s": (0.5,)}, **shown)
@@ -170,10 +170,11 @@ def test_a_metric_that_is_declared_is_on_pages_as_its_record_says(
         range=(0.0, inf),
         better=Better.LOWER,
         decimals=1,
-        for_participants=is_told,
+        tells_cases=is_told,
+        tells_means=is_told,
     )
     monkeypatch.setitem(METRICS, "far", distance)
-    metric_named.cache_clear()
+    _metric_named.cache_clear()
     old, new = (metrics_content({"liver": [0.9, 0.8, 0.7]}) for _ in range(2))
     for content, values in ((old, [9.0, 8.0, 7.0]), (new, [9.04, 6.0, 8.5])):
         content["case"]["far"] = content["case"]["far_liver"] = numbered(values)

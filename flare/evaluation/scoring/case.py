@@ -11,6 +11,7 @@ from importlib import import_module
 
 import numpy as np
 
+from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import METRICS
 from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
 from flare.common.errors import FileError, FlareError
@@ -21,6 +22,7 @@ from flare.evaluation.metrics.arrays import WHOLE
 from flare.evaluation.metrics.comparison import Agreement, compare_organ
 from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.metrics.pairs import MapPair
+from flare.evaluation.metrics.tally import LabelPair
 from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
@@ -37,11 +39,17 @@ DISTANCE_BYTES = 230 * 2**20
 """Memory for distances of surfaces of any file, in addition to two bytes per voxel."""
 
 
+LESION_BYTES = 2
+"""Memory for lesions by voxel: hardly any, but a map of noise has many runs."""
+
+
 def case_bytes(voxels: int, challenge: Challenge) -> int:
     """The memory that a worker needs to score a case of so many voxels."""
     needed = map_bytes(voxels)
-    if _has_distances(challenge):
+    if _has_distances(challenge) or any(m.needs_hd95 for m in challenge.lesion_metrics):
         needed += DISTANCE_BYTES + 2 * voxels
+    if challenge.lesions:
+        needed += LESION_BYTES * voxels
     return needed
 
 
@@ -84,29 +92,34 @@ def score_labels(
     for organ in challenge.organs:
         values = []
         for labels in organ.structures(present):
+            slices = scored_slices(organ, labels, reference, challenge)
+            cut = pair.cut(labels, slices)
             agreement = compare_organ(
-                pair.cut(labels, scored_slices(organ, labels, reference, challenge)),
+                cut,
                 tolerances[organ.name],
                 challenge.smallest_dsc_for_nsd,
                 has_distances=_has_distances(challenge),
             )
-            values.append(_structure_values(agreement, reference.grid, challenge))
+            lesions = lesion_values(cut, organ, challenge)
+            structure = _structure_values(agreement, lesions, reference.grid, challenge)
+            values.append(structure)
+        names = filter(organ.has, challenge.metrics)
         by_metric = {
             name: math.fsum(part[name] for part in values) / len(values)
-            for name in challenge.metrics
+            for name in names
         }
         scores.append(OrganScore(organ=organ.name, by_metric=by_metric))
     return tuple(scores)
 
 
 def _structure_values(
-    agreement: Agreement, grid: Grid, challenge: Challenge
+    agreement: Agreement, lesions: dict[str, float], grid: Grid, challenge: Challenge
 ) -> dict[str, float]:
     """The value of each metric, to which the rules have been applied."""
-    values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
+    values = {"dsc": agreement.dsc, "nsd": agreement.nsd, **lesions}
     voxels = (agreement.reference_voxels, agreement.prediction_voxels)
     for name in challenge.metrics:
-        if name in values:
+        if name in values or not METRICS[name].function:
             continue
         value: float | None = METRICS[name].best
         if any(voxels):
@@ -167,6 +180,25 @@ def _apply_rules(
         values.update(zip(values, rounded, strict=True))
 
 
+def lesion_values(
+    pair: LabelPair, organ: Organ, challenge: Challenge
+) -> dict[str, float]:
+    """The value of each metric of lesions, if the organ has a definition for them."""
+    metrics = challenge.lesion_metrics
+    if not (organ.lesions and metrics):
+        return {}
+    # Not at the top: an evaluation without lesions starts sooner.
+    from flare.evaluation.lesions.case import Surfaces, lesions_of
+
+    surfaces = None
+    has_distances = any(metric.needs_hd95 for metric in metrics)
+    if has_distances or any(metric.needs_tolerance for metric in metrics):
+        tolerance = organ_tolerances(challenge)[organ.name]
+        surfaces = Surfaces(tolerance=tolerance, has_distances=has_distances)
+    lesions = lesions_of(pair, DEFINITIONS[organ.lesions], surfaces)
+    return {metric.name: metric.of_lesions(lesions) or 0.0 for metric in metrics}
+
+
 @cache
 def _metric_function(name: str) -> Callable[[Agreement], float | None]:
     """The function that computes a metric from what was counted and measured."""
@@ -177,19 +209,27 @@ def _metric_function(name: str) -> Callable[[Agreement], float | None]:
 
 def _worst(name: str, grid: Grid | None, challenge: Challenge) -> float:
     """The worst value of a metric; of a distance, by default the grid's diagonal."""
-    worst = METRICS[name].worst
-    if worst is None:
-        worst = challenge.worst_distance_mm
+    worst = _worst_of_any(name, challenge)
     if worst is None:
         assert grid is not None
-        lengths_mm = np.multiply(grid.shape, grid.spacing)
-        worst = math.hypot(*lengths_mm.tolist())
+        worst = METRICS[name].worst_of(grid.shape, grid.spacing)
     return worst
+
+
+def _worst_of_any(name: str, challenge: Challenge) -> float | None:
+    """The worst value on any grid; None if it depends on the grid."""
+    metric = METRICS[name]
+    is_distance = metric.worst is None and metric.unit == "mm"
+    return challenge.worst_distance_mm if is_distance else metric.worst
 
 
 def _worst_organs(challenge: Challenge, grid: Grid | None) -> tuple[OrganScore, ...]:
     values = {name: _worst(name, grid, challenge) for name in challenge.metrics}
-    return tuple(OrganScore(organ=o.name, by_metric=values) for o in challenge.organs)
+    scores = []
+    for organ in challenge.organs:
+        by_metric = {name: value for name, value in values.items() if organ.has(name)}
+        scores.append(OrganScore(organ=organ.name, by_metric=by_metric))
+    return tuple(scores)
 
 
 def _means(organs: Sequence[OrganScore], challenge: Challenge) -> dict[str, float]:
@@ -199,10 +239,11 @@ def _means(organs: Sequence[OrganScore], challenge: Challenge) -> dict[str, floa
         for score, organ in zip(organs, challenge.organs, strict=True)
         if organ.in_mean
     ]
-    return {
-        name: math.fsum(score.by_metric[name] for score in counted) / len(counted)
-        for name in challenge.metrics
-    }
+    means = {}
+    for name in challenge.metrics:
+        values = [s.by_metric[name] for s in counted if name in s.by_metric]
+        means[name] = math.fsum(values) / len(values)
+    return means
 
 
 def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
@@ -253,9 +294,8 @@ def worst_score(
     A GroundTruthError is raised if its reference has to be read, and is at fault.
     """
     reports_absence = any(organ.free_cases for organ in challenge.organs)
-    needs_grid = challenge.worst_distance_mm is None and any(
-        METRICS[name].worst is None for name in challenge.metrics
-    )
+    worst_values = [_worst_of_any(name, challenge) for name in challenge.metrics]
+    needs_grid = None in worst_values
     grid: Grid | None = None
     free_of: tuple[str, ...] = ()
     if reports_absence or needs_grid:

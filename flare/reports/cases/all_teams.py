@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from zlib_ng import zlib_ng
 
-from flare.challenge.metrics import Better, metrics_in
+from flare.challenge.metrics import Better, lesions_by, metrics_in
 from flare.common.errors import InputError, SubmissionError
 from flare.common.files import file_names
 from flare.common.text import count, listing, nearest, safe
@@ -130,7 +130,8 @@ def all_teams_pages(
             raise RankingError(str(results), problem, "Name a case of the ranking.")
     lead = [macro_html("to_index", kind="ranking")] if has_ranking else []
     for case, name in file_names(options.case).items():
-        page = _page(evaluations, case, options, on_drawn)
+        with lesions_by(next(iter(evaluations.values())).evaluation.lesions):
+            page = _page(evaluations, case, options, on_drawn)
         page = replace(page, lead=[*lead, *page.lead])
         html = page_html(page, style=template_text("case.css"))
         yield case, f"{FOLDER}/{name}.html", html

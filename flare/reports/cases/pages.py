@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from flare.challenge.metrics import lesions_by
 from flare.common.files import file_names
 from flare.common.text import count, safe
 from flare.evaluation.submission.unpack import label_maps_folder
@@ -110,7 +111,8 @@ def case_pages(
     errors of reading if one cannot be read.
     """
     links = case_links(results, options)
-    with label_maps_folder(options.predictions, _REMEDY) as predictions:
+    titles = lesions_by(results.evaluation.lesions)
+    with titles, label_maps_folder(options.predictions, _REMEDY) as predictions:
         files = find_case_files(metrics, results, options, predictions, tuple(links))
         yield from _pages(results, files, links, on_drawn)
 

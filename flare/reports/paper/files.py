@@ -10,6 +10,7 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flare.challenge.metrics import lesions_by
 from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, isolated, listing, printable
 from flare.ranking.means import ranking_means
@@ -69,12 +70,13 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
         sheet.unlink()  # of a team that was disqualified since, perhaps
     if analysis.rules.scheme.is_of_means:
         (folder / CASE_RANKS_CSV).unlink(missing_ok=True)  # of an earlier ranking
-    for name, text in _texts(analysis):
-        write_whole(folder / name, f"{text.rstrip()}\n")
-    public = public_ranking(analysis)
-    for name, standing in sheet_names(analysis.standings.standings):
-        text = sheet_text(own_standing(analysis, standing, public))
-        write_whole(folder / SHEETS / f"{name}.md", text)
+    with lesions_by(analysis.challenge.lesions):
+        for name, text in _texts(analysis):
+            write_whole(folder / name, f"{text.rstrip()}\n")
+        public = public_ranking(analysis)
+        for name, standing in sheet_names(analysis.standings.standings):
+            text = sheet_text(own_standing(analysis, standing, public))
+            write_whole(folder / SHEETS / f"{name}.md", text)
 
 
 def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:

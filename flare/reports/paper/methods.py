@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from flare.challenge.metrics import SCORES, Metric, metric_named, metrics_in
+from flare.challenge.lesion_metrics import LesionMetric
+from flare.challenge.metrics import (
+    SCORES,
+    Metric,
+    definitions_in_use,
+    metric_named,
+    metrics_in,
+)
 from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.challenge.scheme import Ties
@@ -236,6 +243,8 @@ def _definitions(columns: Iterable[str], note: str) -> Iterator[str]:
     for metric in metrics:
         if metric.name not in _DEFINED:
             yield f"{metric.title} is {metric.definition}."
+    for definition in definitions_in_use():
+        yield f"{definition.sentence} ({definition.title}: {definition.source})."
     if note:
         yield f"Label maps were scored by {note}."
 
@@ -424,9 +433,8 @@ def _absent_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
     """How an organ scores that a label map lacks, if rules tell it."""
     if "absent_organs.in_both" not in rules:
         return
-    absent = _group(
-        (metric, _absent_values(metric, rules)) for metric in _metrics(rules)
-    )
+    metrics = (m for m in _metrics(rules) if not isinstance(m, LesionMetric))
+    absent = _group((metric, _absent_values(metric, rules)) for metric in metrics)
     for (both, reference, prediction), titles in absent.items():
         start = f"By {titles}, an" if len(absent) > 1 else "An"
         yield (

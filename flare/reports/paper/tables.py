@@ -124,7 +124,9 @@ def _public_lines(analysis: Analysis) -> list[str]:
     """The means that everybody may know, by the metrics of the ranking, in Markdown."""
     means = ranking_means(analysis, has_organs=False)
     public_metrics = {
-        name for name in analysis.rules.names if metric_named(name).for_participants
+        name
+        for name in analysis.rules.names
+        if metric_named(name).is_told(means.fewest_cases(name))
     }
     rows = tuple(mean for mean in means.rows if mean.metric in public_metrics)
     public_means = replace(means, rows=rows)

@@ -42,7 +42,8 @@ def organ_means(means: Means, *, is_organiser: bool) -> tuple[OrganMeans, ...]:
     """The means by organ; others than organisers get them rounded, if they may."""
     by_metric: dict[str, list[Mean]] = {}
     for mean in means.rows:
-        if mean.organ and (is_organiser or metric_named(mean.metric).for_participants):
+        cases = means.fewest_cases(mean.metric)
+        if mean.organ and (is_organiser or metric_named(mean.metric).is_told(cases)):
             by_metric.setdefault(mean.metric, []).append(mean)
     all_means = []
     for name, rows in by_metric.items():

@@ -212,7 +212,9 @@ def _means(
 ) -> dict[str, list[tuple[float | None, int]]]:
     """The means of all teams by each metric that is ranked, and may be told."""
     shown = [
-        metric.name for metric in metrics if is_organiser or metric.for_participants
+        metric.name
+        for metric in metrics
+        if is_organiser or metric.is_told(means.fewest_cases(metric.name))
     ]
     means_by_metric: dict[str, list[tuple[float | None, int]]] = {}
     for name in shown:

@@ -70,6 +70,8 @@ class OwnStanding:
     interim: str
     counted: Mapping[str, ValuesByCase]
     """The values of missing results in means, by metric and case."""
+    means: Mapping[str, float | None]
+    """Its means by metrics whose cases are not told, as everybody may know them."""
     organs: tuple[OrganMeans, ...] = ()
     """Its own means by organ, where everybody may know them."""
     places: tuple[int | None, ...]
@@ -133,10 +135,20 @@ def own_standing(
         draws_note=public.draws_note,
         interim=public.interim,
         counted=public.counted,
+        means=_told_means(metrics, standing.team, public),
         organs=tuple(means.of_team(standing.team) for means in public.organs),
         places=_by_metric(public.metric_places, standing.team, rules.names),
         ranks_without=_by_metric(public.ranks_without, standing.team, rules.names),
     )
+
+
+def _told_means(
+    metrics: Sequence[Metric], team: str, public: PublicRanking
+) -> dict[str, float | None]:
+    """The public means of a team by metrics of which no case is told."""
+    number = [place.team for place in public.places].index(team)
+    names = [m.name for m in metrics if not m.tells_cases and m.name in public.means]
+    return {name: public.means[name][number][0] for name in names}
 
 
 def _by_metric(
@@ -188,7 +200,7 @@ def _own_column(
             yield OwnResult(thousandths=None, rank=rank, reason=why)
         else:
             thousandths = (
-                round(metric.told(value) * 1000) if metric.for_participants else None
+                round(metric.told(value) * 1000) if metric.tells_cases else None
             )
             yield OwnResult(thousandths=thousandths, rank=rank)
 
@@ -238,7 +250,7 @@ def _sheet_columns(standing: OwnStanding) -> Iterator[tuple[str, Sequence[str]]]
             continue
         results = [row[number] for row in standing.results]
         rank_head = f"{metric.heading}: rank"
-        if metric.for_participants:
+        if metric.tells_cases:
             rank_head = "rank"
             texts = [_own_text(metric, result.thousandths) for result in results]
             yield metric.heading, texts

@@ -66,7 +66,7 @@ class OwnMetric:
     @property
     def is_shown(self) -> bool:
         """Whether the page may have the values, not only the ranks."""
-        return self.metric.for_participants or self.medians is not None
+        return self.metric.tells_cases or self.medians is not None
 
 
 def own_columns(standing: OwnStanding) -> Iterator[OwnMetric]:
@@ -76,10 +76,12 @@ def own_columns(standing: OwnStanding) -> Iterator[OwnMetric]:
         for row in standing.results:
             thousandths = row[number].thousandths
             values.append(None if thousandths is None else thousandths / 1000)
+        counted = counted_row(values, standing.counted[metric.name])
+        mean = Mean(metric.name, counted, standing.means.get(metric.name))
         yield OwnMetric(
             metric=metric,
             values=values,
-            mean=Mean(metric.name, counted_row(values, standing.counted[metric.name])),
+            mean=mean,
             axis=value_axis(metric, present(values)),
         )
 
@@ -286,9 +288,9 @@ def _rank_columns(standing: OwnStanding) -> Iterator[Column]:
 
 def _mean_cell(column: OwnMetric, *, exact: bool) -> Cell:
     """The mean of a team, and its interval; organisers get all of its digits."""
-    if not column.is_shown:
-        return Cell("not told", css="none")
     mean = column.mean
+    if not column.is_shown and mean.recorded is None:
+        return Cell("not told", css="none")
     cell = metric_cell(column.metric, mean.value, exact=exact, is_shaded=False)
     if not column.metric.is_of_each_case or not mean.interval:
         return cell

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import wilcoxon
 
 import flare
-from flare.challenge.metrics import METRICS, Better, Metric, metric_named
+from flare.challenge.metrics import METRICS, Better, Metric, _metric_named
 from flare.challenge.reading import challenge_text
 from flare.cli.main import main
 from flare.ranking.decisions import Decisions, TeamDecision
@@ -274,7 +274,7 @@ def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch
         Metric(name="signed", title="Signed", better=None, **common),
     ):  # fmt: skip
         monkeypatch.setitem(METRICS, metric.name, metric)
-    metric_named.cache_clear()
+    _metric_named.cache_clear()
     values = {
         "a": {"dsc": [0.5, 0.5], "far": [2.0, 3.0], "signed": [-0.1, 0.0]},
         "b": {"dsc": [0.6, 0.6], "far": [1.0, None], "signed": [0.3, 0.1]},
