@@ -79,6 +79,17 @@ class Definition:
         """
         return "; ".join(self._clauses())
 
+    @property
+    def origin(self) -> str:
+        """Where it is from, in a sentence.
+
+        Examples
+        --------
+        >>> print(DEFINITIONS["wmh17"].origin)
+        From hjkuijf/wmhchallenge 2e628cb, evaluation.py: https://github.com/hjkuijf/wmhchallenge/tree/2e628cb
+        """
+        return f"From {self.source}: {self.link}"
+
     def _clauses(self) -> Iterator[str]:
         yield f"Lesions are components by {self.neighbours} neighbours"
         if self.widened:

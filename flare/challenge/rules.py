@@ -452,8 +452,8 @@ class Challenge(Checked):
         columns: list[RankedMetric] = []
         for rule in self.ranking:
             if self.scheme.each_organ and rule.metric in self.metrics:
-                organs = [organ.name for organ in self.organs if organ.in_mean]
-                names = (f"{rule.metric}_{organ}" for organ in organs)
+                organs = [organ for organ in self.organs if organ.has(rule.metric)]
+                names = (f"{rule.metric}_{o.name}" for o in organs if o.in_mean)
                 columns += (replace(rule, metric=name) for name in names)
             else:
                 columns.append(rule)

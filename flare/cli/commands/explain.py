@@ -1,4 +1,4 @@
-"""Say what the code of a message means, and what helps."""
+"""Say what the code of a message means, and what helps; or how a metric is defined."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from importlib import import_module
 from pathlib import Path
 
 import flare
+from flare.challenge.lesion_metrics import LesionMetric
+from flare.challenge.lesions import DEFINITIONS
+from flare.challenge.metrics import METRICS
 from flare.cli.command import takes
 from flare.cli.console import say
 from flare.common.errors import FlareError
@@ -41,8 +44,22 @@ def explanations() -> dict[str, str]:
     }
 
 
+def metric_text(name: str) -> str:
+    """Explain a metric, by each definition of lesions that has a rule for it."""
+    metric = METRICS[name]
+    blocks = [f"{metric.heading}: {metric.definition}."]
+    if isinstance(metric, LesionMetric):
+        for definition in filter(metric.is_defined_by, DEFINITIONS.values()):
+            blocks.append(
+                f"{definition.name}: {definition.sentence}. {definition.origin}"
+            )
+    return "\n\n".join(blocks)
+
+
 def code(text: str) -> str:
-    """Explain a code; brackets and small letters are no mistake."""
+    """Explain a code or a metric; brackets and small letters are no mistake."""
+    if text in METRICS:
+        return metric_text(text)
     texts = explanations()
     name = text.strip("[]").upper()
     if name not in texts:
@@ -56,8 +73,8 @@ class ExplanationRequest:
     """What is explained."""
 
     meaning: str | None = argument(
-        "The code in brackets at the end of a message, such as F07; without one, all"
-        " codes are listed.",
+        "The code in brackets at the end of a message, such as F07, or a metric of"
+        " label maps, such as lesion_dsc; without one, all codes are listed.",
         default=None,
         parse=code,
         metavar="CODE",
