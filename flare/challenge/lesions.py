@@ -81,7 +81,7 @@ class Definition:
 
     @property
     def origin(self) -> str:
-        """Where it is from, in a sentence.
+        """The program that it is from, in a sentence.
 
         Examples
         --------
