@@ -84,11 +84,8 @@ def score_labels(
     ):
         return _worst_organs(challenge, reference.grid)
     pair = MapPair(reference.voxels, prediction.voxels, reference.grid.spacing)
-    present, tolerances = (
-        (*reference.present, *prediction.present),
-        organ_tolerances(challenge),
-    )
-    scores = []
+    present = (*reference.present, *prediction.present)
+    tolerances, scores = organ_tolerances(challenge), []
     for organ in challenge.organs:
         values = []
         for labels in organ.structures(present):
@@ -148,8 +145,10 @@ def scored_slices(
     The official scripts drop the top slice by mistake, and crash when it is the only
     one; here a single slice is kept.
     """
+    if organ.name not in challenge.z_range.organs:
+        return WHOLE
     span = reference.box(labels)[0]
-    if organ.name not in challenge.z_range.organs or span.start == span.stop:
+    if span.start == span.stop:
         return WHOLE
     is_dropped = challenge.z_range.top_slice is TopSlice.DROPPED
     if is_dropped and span.stop - span.start > 1:

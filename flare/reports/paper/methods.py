@@ -388,6 +388,8 @@ def _evaluation_sentences(file: EvaluationFile) -> Iterator[str]:
 # --- Rules of scoring -------------------------------------------------------------
 
 _IN_MEAN = "in_mean of "
+_LABEL = "label of "
+_LABELS = "labels of "
 _TOLERANCE = "tolerance_mm of "
 """How keys of the rules of single organs begin."""
 
@@ -395,6 +397,7 @@ _TOLERANCE = "tolerance_mm of "
 def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
     """Word rules of scoring, as `flare.challenge.reading` has them."""
     yield _tolerance_text(rules)
+    yield from _label_sentences(rules)
     yield from _absent_sentences(rules)
     left_out = []
     for key, is_in_mean in rules.items():
@@ -419,7 +422,7 @@ def _tolerance_text(rules: Mapping[str, Any]) -> str:
     """The tolerances, smallest first, each with its organs; empty without any."""
     organs: dict[tuple[float, str], list[str]] = {}
     for key, value in rules.items():
-        if key.startswith(_TOLERANCE):
+        if key.startswith(_TOLERANCE) and value is not None:
             size = value if isinstance(value, int | float) else 0.0
             group = organs.setdefault((size, _number(value)), [])
             group.append(key.removeprefix(_TOLERANCE))
@@ -427,6 +430,22 @@ def _tolerance_text(rules: Mapping[str, Any]) -> str:
         return ""
     parts = [f"{mm} mm ({_organs(group)})" for (_, mm), group in sorted(organs.items())]
     return f"Tolerances were {'; '.join(parts)}."
+
+
+def _label_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
+    """Tell the labels of regions, and of which organ each label counts by itself."""
+    regions = []
+    for key, value in rules.items():
+        if key.startswith(_LABEL) and isinstance(value, str):
+            regions.append(f"{_organs([key.removeprefix(_LABEL)])} ({value})")
+        elif key.startswith(_LABELS):
+            organ = _organs([key.removeprefix(_LABELS)])
+            yield (
+                f"Each label of either label map was one {organ}, compared by itself;"
+                " a case has the mean over them."
+            )
+    if regions:
+        yield f"Regions were the voxels of several labels: {'; '.join(regions)}."
 
 
 def _absent_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
