@@ -85,14 +85,13 @@ def write_teams_on_cases(folder, references, teams, **options):
 def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACING):
     """What is found of two label maps; the means of the case are made up."""
     rules = read_challenge(challenge)
-    known = [organ.label for organ in rules.organs]
     read, files = [], []
     for name, labels in zip(("reference", "prediction"), maps, strict=True):
         path = write_nifti(
             folder / f"{name}.nii.gz", labels, affine=affine, spacing=spacing
         )
         file = LabelMapFile(case="case", path=path, name=path.name)
-        read.append(file.read_labels(known))
+        read.append(file.read_labels(rules.labels))
         files.append(file)
     organs = score_labels(*read, rules)
     scores = {

@@ -325,6 +325,24 @@ def test_a_table_of_labels_is_one_cause_though_a_patient_lacks_an_organ(folders)
     assert "table[[101, 102, 103, 104]] = [1, 2, 3, 4]" in "".join(lines)
 
 
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ({3: 4}, "4 is et"),  # as BraTS had it until 2022
+        ({1: 2, 2: 1}, "label 1 and label 2 are swapped"),
+    ],
+)
+def test_numbers_of_regions_are_told_by_label(folders, table, text):
+    """The whole tumour fits as it is, where only its parts are exchanged."""
+    reference = renumbered(body(), {4: 0})
+    write_cases(folders, [renumbered(reference, table)], [reference])
+
+    diagnosis = diagnosed(folders, challenge="brats23-gli")
+
+    assert said(diagnosis) == f"given other numbers ({text})"
+    assert diagnosis.findings[0].after.dsc == 1
+
+
 def test_one_cause_shows_in_other_ways_where_axes_lie_otherwise(folders):
     other = AFFINE[:, [2, 1, 0, 3]]  # the first axis of the file goes to the head
     for number, affine in enumerate((AFFINE, AFFINE, other)):

@@ -33,6 +33,8 @@ from tests.builders.case_pages import (
 )
 from tests.builders.pages import write_json
 
+OUTLINES = r'<path d="([^"]+)"[^>]*class="((?:ref|pred|wrong)[^"]*)'
+
 
 @pytest.fixture(scope="module")
 def slot(tmp_path_factory):
@@ -42,8 +44,7 @@ def slot(tmp_path_factory):
 
 def paths_of(picture):
     """The outlines of a picture, and what they are."""
-    pattern = r'<path d="([^"]+)"[^>]*class="((?:ref|pred|wrong)[^"]*)'
-    return dict(re.findall(pattern, picture.drawing))
+    return dict(re.findall(OUTLINES, picture.drawing))
 
 
 def words_of(page):
@@ -151,6 +152,39 @@ def test_the_viewer_gets_both_label_maps_in_a_byte_a_voxel(slot, monkeypatch):
     assert data["worst"] == (4, 10, 10)
     monkeypatch.setattr("flare.reports.cases.pictures.MOST_VOXELS", 9)
     assert volume(slot) is None  # too large for a browser
+
+
+def test_regions_that_share_voxels_are_each_drawn(tmp_path):
+    """In all 6 slices and 4 rows, the core of a tumour is a column wider than it is.
+
+    ::
+
+        reference   . 2 1 1 2 2 .
+        prediction  . 2 1 1 1 2 .
+    """
+    maps = reference, prediction = np.zeros((2, 6, 6, 7), dtype=np.uint8)
+    reference[:, 1:5, 1:6] = [2, 1, 1, 2, 2]
+    prediction[:, 1:5, 1:6] = [2, 1, 1, 1, 2]
+
+    found = found_of(tmp_path, maps, challenge="brats23-gli")
+    (picture, *_), data = plane_pictures(found), volume(found)
+
+    assert [organ.voxels for organ in found.organs] == [
+        *((120, 120, 0, 0), (48, 72, 0, 24), (0, 0, 0, 0)),
+    ]
+    assert picture.summary == "tc 0 voxels missed, 4 added"
+    assert re.findall(OUTLINES, picture.drawing) == [
+        *(("M4 1h1v4h-1z", "wrong added"), ("M1 1h5v4h-5z", "pred")),
+        *(("M2 1h3v4h-3z", "pred"), ("M1 1h5v4h-5z", "ref o0")),
+        ("M2 1h2v4h-2z", "ref o1"),
+    ]
+    voxels = np.frombuffer(zlib.decompress(base64.b64decode(data["voxels"])), np.uint8)
+    both = voxels.reshape(data["shape"])
+    for number, organ in enumerate(found.organs):
+        parts = [part for part, organs in enumerate(data["parts"]) if number in organs]
+        for codes, labels in ((both & 15, reference), (both >> 4, prediction)):
+            is_organ = np.isin(labels, organ.labels)
+            assert np.isin(codes, parts).sum() == is_organ.sum()
 
 
 @pytest.mark.parametrize("axes", ["RAS", "ILP", "PSR", "SAL"])

@@ -10,6 +10,7 @@ from itertools import combinations
 import pytest
 
 from flare.challenge.metrics import Better
+from flare.challenge.reading import read_challenge, scoring_rules
 from flare.challenge.rules import RankedMetric
 from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingOptions, RankingRules
@@ -115,6 +116,18 @@ RULES = {
     "z_range.organs": "liver",
     "z_range.top_slice": "included",
 }
+
+
+def test_the_methods_tell_regions_and_labels_that_are_each_one(tmp_path, content):
+    rules = scoring_rules(read_challenge("brats23-gli"))
+    content["evaluation"]["rules"] = rules | {"labels of lesion": "each"}
+    source = write_json(tmp_path / "metrics.json", content)
+
+    text = evaluation_methods(read_evaluation(source))
+
+    assert "Regions were the voxels of several labels: tc (1, 3); wt (1, 2, 3)." in text
+    assert "Each label of either label map was one lesion, compared by itself;" in text
+    assert "Tolerances" not in text
 
 
 @pytest.mark.parametrize(
