@@ -296,12 +296,15 @@ class KeptScores(AbstractContextManager["KeptScores"]):
                 self._database.close()
                 raise
 
-    def find(self, pair: CasePair, key: str) -> Attempt | None:
+    def find(self, pair: CasePair, key: str, *, check_only: bool) -> Attempt | None:
         """The outcome of a case; None if it is not known."""
         with self._explained():
             query = "SELECT content FROM scores WHERE key = ?"
             row = self._database.execute(query, (key,)).fetchone()
-            return _attempt(pair, json.loads(row[0])) if row else None
+            attempt = _attempt(pair, json.loads(row[0])) if row else None
+            if attempt and not (check_only or attempt.score or attempt.problem):
+                raise ValueError("a case has neither a score nor a problem")
+            return attempt
 
     def keep(self, outcomes: Iterable[tuple[str, Attempt]]) -> None:
         """Keep the outcomes of cases, by their keys."""

@@ -335,12 +335,13 @@ class _Run:
                 predictions, self.ground_truth, self.challenge, self.options
             )
             self._check_references(plan)
-            key_of_rules = rules_key(plan.rules, check_only=plan.check_only)
+            check_only = plan.check_only
+            key_of_rules = rules_key(plan.rules, check_only=check_only)
             team = OpenTeam(submission=submission, plan=plan, rules_key=key_of_rules)
             for pair in plan.prepared.pairs:
                 digests = self._checksum(pair.reference.path), digest_of(pair)
                 key = outcome_key(team.rules_key, pair, digests)
-                attempt = self.kept_scores.find(pair, key)
+                attempt = self.kept_scores.find(pair, key, check_only=check_only)
                 if attempt:
                     team.attempts[pair.case] = attempt
             self._kept_cases += len(team.attempts)

@@ -365,15 +365,15 @@ def test_no_score_outlives_a_run_that_was_ended(
     assert len(read) == teams_left * len(CASES)
 
 
-@pytest.mark.parametrize("content", [b"no database" * 99, None])
+@pytest.mark.parametrize("content", ["", "{", '{"score": null}'])
 def test_kept_scores_that_cannot_be_read_are_named(score, tmp_path, content):
     score()
     file = tmp_path / "results" / "scores.sqlite"
-    if content:
-        file.write_bytes(content)
+    if not content:
+        file.write_bytes(b"no database" * 99)
     else:
         database = sqlite3.connect(file)
-        database.execute("UPDATE scores SET content = '{'")
+        database.execute("UPDATE scores SET content = ?", [content])
         database.commit()
         database.close()
 
