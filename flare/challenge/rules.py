@@ -408,12 +408,8 @@ class Challenge(Checked):
     def _check_ranking(self) -> None:
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
         _check_unique("values", "name", [entry.name for entry in self.values])
-        better = self.columns_of_others
         for number, rule in enumerate(self.ranking, start=1):
-            good_end = rule.record.better
-            if not rule.record.is_scored:
-                good_end = better.get(rule.metric, rule.better)
-            is_good_end = rule.better is good_end
+            is_good_end = rule.better is self.good_end(rule.metric, rule.better)
             expected = f"the good end of {rule.metric}, if it has one"
             check(is_good_end, f"ranking[{number}].better", rule.better.value, expected)
         self._check_scheme()
@@ -422,11 +418,11 @@ class Challenge(Checked):
         scheme = self.scheme
         for number, column in enumerate(scheme.ties_by, start=1):
             expected = f"a column with a good end: {listing(self.columns)}"
-            has_end = self.good_end(column) is not None
-            check(has_end, f"scheme.ties_by[{number}]", column, expected)
+            has_end = column in self.columns and self.good_end(column)
+            check(bool(has_end), f"scheme.ties_by[{number}]", column, expected)
         names = [rule.metric for rule in self.ranked]
+        expected = "each column once, also as one of [scheme] each_organ"
         for name in names:
-            expected = "each column once, also as one of [scheme] each_organ"
             check(names.count(name) == 1, "ranking", name, expected)
         if scheme.is_of_means or scheme.each_organ:
             expected = "0, as with this [scheme] no case has a DSC that is ranked"
@@ -459,17 +455,12 @@ class Challenge(Checked):
                 columns.append(rule)
         return tuple(columns)
 
-    def good_end(self, column: str) -> Better | None:
-        """The good end of a column; None if there is no such column."""
-        for rule in self.ranking:
-            if rule.metric == column:
-                return rule.better
-        if column not in self.columns:
-            return None
+    def good_end(self, column: str, measured: Better = Better.LOWER) -> Better | None:
+        """The good end of a column, if it has one; of measurements, less is better."""
         metric = metric_named(column)
         if metric.is_scored:
             return metric.better
-        return self.columns_of_others.get(column, Better.LOWER)
+        return self.columns_of_others.get(column, measured)
 
     @property
     def has_tolerance(self) -> bool:

@@ -152,12 +152,12 @@ class Board:
         """The rank of each team."""
         return self.ranks_by(rank_sums(self.doubled_ranks, self.rules))
 
-    def ranks_by(self, sums: Integers) -> tuple[int, ...]:
-        """Ranks by sums, with the teams in order that have equal ones."""
+    def ranks_by(self, sums: Integers, without: Sequence[int] = ()) -> tuple[int, ...]:
+        """Ranks by sums of all teams, or without some, the equal ones in order."""
         if self.ties is None:
             return ranks_by_sums(sums)
         values = comparable(self.ties._whole_means, self.ties.rules).mean(axis=1)
-        return ranks_by_sums(break_ties(sums, values))
+        return ranks_by_sums(break_ties(sums, np.delete(values, without, axis=0)))
 
     @property
     def dsc(self) -> Values | None:
@@ -187,16 +187,6 @@ class Board:
             values=self.values[:, :, np.array(is_chosen, dtype=bool)],
             rules=replace(self.rules, metrics=metrics, gate_dsc=0.0),
             spreads=None,
-        )
-
-    def without(self, number: int) -> Board:
-        """The board without the team with this number."""
-        return replace(
-            self,
-            teams=self.teams[:number] + self.teams[number + 1 :],
-            values=np.delete(self.values, number, axis=0),
-            spreads=None,
-            ties=self.ties.without(number) if self.ties else None,
         )
 
 

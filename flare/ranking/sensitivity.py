@@ -154,15 +154,15 @@ def ranks_without_team(board: Board, number: int) -> tuple[int, ...]:
     """
     rules, team_values = board.rules, board.ranked[number]
     values = np.delete(board.ranked, number, axis=0)
-    other_teams = board.without(number)
     if rules.missing is not MissingRule.LAST and np.isnan(board.ranked).any():
-        return other_teams.final_ranks  # which depend on the values of all teams
+        ranks = ranks_of(values, rules)  # which depend on the values of all teams
+        return board.ranks_by(rank_sums(ranks, rules), without=[number])
     is_behind = (values > team_values) | np.isnan(values)
     # Doubled places that a team gains whose equal leaves.
     moved_by_tie = {Ties.MIN: 0, Ties.AVERAGE: 1, Ties.MAX: 2}[rules.ties]
     doubled_ranks = np.delete(board.doubled_ranks, number, axis=0)
     doubled_ranks -= 2 * is_behind + moved_by_tie * (values == team_values)
-    return other_teams.ranks_by(rank_sums(doubled_ranks, rules))
+    return board.ranks_by(rank_sums(doubled_ranks, rules), without=[number])
 
 
 def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:

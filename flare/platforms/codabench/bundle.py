@@ -214,10 +214,14 @@ def _texts(
     definitions = []
     for name in challenge.metrics if challenge.organs else ():
         definitions.append(f"{METRICS[name].title} is {METRICS[name].definition}.\n")
+    ranking = ", which ranks the\nteams on every case first."
+    if challenge.scheme.text:
+        ranking = f". {challenge.scheme.text}"
     values = {
         "title": title,
         "files": files_text(challenge),
         "first": board.ordering[0].title,
+        "ranking": ranking,
         "definitions": "\n".join(definitions),
         "summary": challenge_summary(challenge),
     }

@@ -1,7 +1,7 @@
 """Orders results as a board of Codabench does.
 
 The rules are those of LeaderboardPhaseSerializer, and of the strategies of submission
-rules. It is not FLARE's ranking, which ranks each case first.
+rules. It is not the final ranking, which FLARE makes of each case first.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The rules are those of grand-challenge.org (evaluation.utils.rank_results and
 evaluation.tasks.calculate_ranks). The platform averages over cases first and ranks the
-averages: this is not FLARE's ranking, which ranks each case first.
+averages: this is not FLARE's ranking, which ranks each case first; a ``[scheme]`` of
+means does so, too, but in groups, by weights, and with ties in order.
 """
 
 from __future__ import annotations

@@ -121,8 +121,9 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
 
     The platform ranks by the mean of the ranks of some columns, each of the means over
     cases: that is nearer to FLARE's ranking than the score alone, and still another
-    one. They are those that the challenge file ranks by; if it names none, DSC, NSD,
-    running time and memory. `has_gpu` is whether algorithms get a GPU: a result without
+    one; a ``[scheme]`` of means may have the same but for what it breaks ties by. They
+    are those that the challenge file ranks by; if it names none, DSC, NSD, running time
+    and memory. `has_gpu` is whether algorithms get a GPU: a result without
     a value that is ranked would be on no board.
     """
     totals = total_metrics(challenge)

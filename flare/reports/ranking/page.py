@@ -102,8 +102,6 @@ class PublicRanking:
     notes: tuple[str, ...]
     """Sentences on metrics without ranks, teams out of competition, missing results."""
     cases: int
-    is_of_means: bool = False
-    """Whether teams are ranked by means of cases."""
     places: tuple[Standing, ...]
     """Best first, then those out of competition."""
     draws: tuple[RankInterval, ...]
@@ -168,7 +166,6 @@ def public_ranking(
         counted=counted,
         notes=tuple(filter(None, notes)),
         cases=len(analysis.table.cases),
-        is_of_means=rules.scheme.is_of_means,
         places=analysis.standings.standings,
         draws=bootstrap.teams if bootstrap else (),
         draws_note=draws_text(bootstrap) if bootstrap else "",
@@ -342,19 +339,13 @@ def _first_table(
         for number, place in enumerate(places):
             cells.append(_metric_cell(public, place, number, metric))
         columns.append(Column(head, cells))
-    caption = _caption(public)
-    guests = [number for number, place in enumerate(places) if place.rank is None]
-    return table_of(caption, columns, quiet=guests, is_whole=True)
-
-
-def _caption(public: PublicRanking) -> str:
     cases = f"over {count(public.cases, 'case')}"
     smaller = "smaller is better, stronger shades are worse"
-    ranked = "mean ranks by means" if public.is_of_means else "mean ranks"
-    caption = f"Score and {ranked} {cases}; {smaller}"
+    caption = f"Score and mean ranks {cases}; {smaller}"
     if public.means:
-        return f"Means {cases}; score, and mean ranks in shades: {smaller}"
-    return caption
+        caption = f"Means {cases}; score, and mean ranks in shades: {smaller}"
+    guests = [number for number, place in enumerate(places) if place.rank is None]
+    return table_of(caption, columns, quiet=guests, is_whole=True)
 
 
 def _score_cell(place: Standing) -> Cell:

@@ -263,10 +263,7 @@ def _means_table(
                 cells.append(cell)
             shown.append(Column(f"others: {word}", cells))
     cases = count(len(standing.cases), "case")
-    caption = f"Means and mean ranks over {cases}"
-    if not standing.has_case_ranks:
-        caption = f"Means over {cases}, and mean ranks by these"
-    caption = f"{caption}; small print: {INTERVAL} by bootstrap"
+    caption = f"Means and mean ranks over {cases}; small print: {INTERVAL} by bootstrap"
     if standing.missing and standing.counted:
         caption = f"{caption}; a missing result {counted_text(standing.counted)}"
     return table_of(caption, shown)
