@@ -3,6 +3,8 @@
 import random
 from collections import Counter, defaultdict
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -23,12 +25,8 @@ from tests.builders.results import make_table
 
 RANKINGS = Path(__file__).parents[2] / "examples" / "rankings"
 
-KITS23 = """
-name = "KiTS23"
-scheme = {kind = "means", ties_by = ["dsc_tumor"]}
-ranking = [{metric = "dsc", better = "higher"}, {metric = "nsd", better = "higher"}]
-organs = [{label = 1, name = "tumor", tolerance_mm = 1}]
-"""
+MINE = 'extends = "kits23"\nname = "Mine"\n[scheme]\n{}\n'
+RANK = '[[ranking]]\nmetric = "{}"\nbetter = "{}"\n'
 
 AUTOPET3 = """
 name = "autoPET III"
@@ -42,10 +40,11 @@ ranking = [
 """
 
 
-def write_challenge(folder, text):
+def read_text(folder, text):
+    """The challenge of a file with this text."""
     file = folder / "mine.toml"
     file.write_text(text)
-    return file
+    return flare.read_challenge(file)
 
 
 # --- Slow twins: values by (team, case, column) ------------------------------------
@@ -124,25 +123,25 @@ def autopet3(values, groups):
 
 
 SCHEMES = {
-    "kits23": (KITS23, kits23, ("dsc", "nsd", "dsc_tumor"), 1),
+    "kits23": ("kits23", kits23, ("dsc_tumor",), 1),
     "segrap25": (RANKINGS / "segrap25.toml", segrap25, (), 2),
     "toothfairy3": (RANKINGS / "toothfairy3.toml", toothfairy3,
                     ("max_gpu_memory_mb",), 1),
-    "autopet3": (AUTOPET3, autopet3, ("dsc", "fpv", "fnv"), 4),
+    "autopet3": (AUTOPET3, autopet3, (), 4),
 }  # fmt: skip
 """The file, the twin, columns beside those that are ranked, and how many groups."""
 
 
 def draw_board(name, folder, seed, cases=9, teams=5):
     """A challenge, its table of coarse values, in which teams often tie, and groups."""
-    text, _, extra, number = SCHEMES[name]
-    file = write_challenge(folder, text) if isinstance(text, str) else text
-    challenge, chance = flare.read_challenge(file), random.Random(seed)
+    source, _, extra, number = SCHEMES[name]
+    read = partial(read_text, folder) if source is AUTOPET3 else flare.read_challenge
+    challenge, chance = read(source), random.Random(seed)
     rules = rules_of(challenge)
     groups = {f"c{case}": "ABCD"[case % number] for case in range(cases)}
     values = {
         (team, case, column): chance.choice((0.25, 0.5, 0.75, 1.0))
-        for column in dict.fromkeys((*rules.names, *extra))
+        for column in (*rules.names, *extra)
         for team in "abcdefg"[:teams]
         for case in groups
     }
@@ -252,15 +251,15 @@ def test_all_files_tell_the_scheme_and_no_rank_of_a_case(name, tmp_path):
 
 def test_a_missing_result_of_unknown_value_leaves_no_mean(tmp_path):
     """A missing DSC is 0; of a time nobody knows: A is last by it, in each draw."""
-    rows = {(team, f"{n}", "dsc"): 0.5 for team in "abc" for n in range(8)}
-    rows |= {(team, f"{n}", "runtime_s"): 9.0 for team in "abc" for n in range(8)}
-    rows["a", "0", "dsc"] = rows["a", "0", "runtime_s"] = None
-    text = KITS23.replace(', ties_by = ["dsc_tumor"]', "")
-    text = text.replace('"nsd", better = "higher"', '"runtime_s", better = "lower"')
-    rules = rules_of(flare.read_challenge(write_challenge(tmp_path, text)))
-    board = make_table(rows).board(rules, "abc")
+    keys = [(team, f"{n}") for team in "abc" for n in range(8)]
+    values = {(*key, "dsc"): 0.5 for key in keys}
+    values |= {(*key, "runtime_s"): 9.0 for key in keys}
+    values["a", "0", "dsc"] = values["a", "0", "runtime_s"] = None
+    text = MINE.format("ties_by = []") + RANK.format("dsc", "higher")
+    rules = rules_of(read_text(tmp_path, text + RANK.format("runtime_s", "lower")))
+    board = make_table(values).board(rules, "abc")
 
-    assert board.ranked[:, 0, 0].tolist() == [-0.4375, -0.5, -0.5]
+    assert board.ranked[:, 0].tolist()[0][0] == -0.4375  # 7 x 0.5 / 8
     assert board.doubled_ranks[:, 0, 1].tolist() == [6, 2, 2]
     draws = draw_cases(board, samples=50)
     assert np.isnan(draws.values[0, :, 0, 1]).all()
@@ -304,26 +303,27 @@ def test_what_a_scheme_cannot_do_is_refused(tmp_path):
 
 def test_the_commands_ties_win(tmp_path):
     """[scheme] says average; --ties is for a look at another rule."""
-    text = KITS23.replace("ties_by", 'ties = "average", ties_by')
-    challenge = flare.read_challenge(write_challenge(tmp_path, text))
+    challenge = read_text(tmp_path, MINE.format('ties = "average"'))
 
     assert rules_of(challenge).ties is Ties.AVERAGE
     assert rules_of(challenge, RankingOptions(ties=Ties.MIN)).ties is Ties.MIN
 
 
 def test_each_organ_has_a_rank_on_each_case(tmp_path):
-    """As BraTS has it: A is better at one organ on two cases, B at another on one."""
-    organ = '{label = 2, name = "x", tolerance_mm = 1},'
-    text = KITS23.replace("organs = [", f"organs = [{organ}")
-    text = text.replace('kind = "means", ties_by = ["dsc_tumor"]', "each_organ = true")
-    rules = rules_of(flare.read_challenge(write_challenge(tmp_path, text)))
-    assert rules.names == ("dsc_x", "dsc_tumor", "nsd_x", "nsd_tumor")
-    values = dict.fromkeys(
-        ((t, c, n) for t in "ab" for c in "12" for n in rules.names), 0
-    )
-    values |= {("a", "1", "dsc_x"): 1, ("a", "2", "dsc_x"): 1, ("b", "1", "nsd_x"): 1}
+    """As BraTS has it: A is better by one organ on two cases, B by another on one."""
+    text = MINE.format('kind = "cases"\neach_organ = true\nties_by = []')
+    rules = rules_of(read_text(tmp_path, text))
+    organs = ("kidney_and_mass", "mass", "tumor")
+    names = [f"{metric}_{organ}" for metric in ("dsc", "nsd") for organ in organs]
+    assert list(rules.names) == names
+    values = {(team, case, name): 0 for team in "ab" for case in "12" for name in names}
+    values |= dict.fromkeys([("a", "1", "dsc_mass"), ("a", "2", "dsc_mass")], 1)
+    values["b", "1", "nsd_tumor"] = 1
 
     standings = rank_teams(make_table(values), rules).standings
 
-    # Of 8 ranks, A has 1 second place, and B has 2: 9 / 8 / 2 and 10 / 8 / 2.
-    assert {p.team: float(p.score) for p in standings} == {"a": 0.5625, "b": 0.625}
+    # Of 12 ranks, A has one second place, and B has two.
+    assert {p.team: p.score for p in standings} == {
+        "a": Fraction(13, 24),
+        "b": Fraction(14, 24),
+    }

@@ -31,6 +31,7 @@ OWN = """
 name = "Mine"
 metrics = ["dsc", "nsd", "hd95", "volume_difference"]
 organs = [{ label = 1, name = "left_adrenal_gland_with_a_long_name", tolerance_mm = 1 }]
+scheme = { kind = "means", ties_by = ["dsc"] }
 [unknown_labels]
 reference = "ignore"
 [[answers]]
@@ -71,6 +72,7 @@ def bundle(monkeypatch, labels, tmp_path):
 def test_the_settings_are_yaml_that_names_what_closes_a_trap(bundle):
     with zipfile.ZipFile(bundle) as archive:
         settings = yaml.safe_load(archive.read("competition.yaml").decode())
+        overview = archive.read("overview.md").decode()
         files = set(archive.namelist())
 
     (board,), (phase,) = settings["leaderboards"], settings["phases"]
@@ -86,6 +88,7 @@ def test_the_settings_are_yaml_that_names_what_closes_a_trap(bundle):
     named |= {settings["image"], settings["terms"]}
     named |= {task["scoring_program"], task["reference_data"]}
     assert files == {*named, "competition.yaml"}
+    assert "final ranking, which ranks the\nteams on every case first." in overview
 
 
 def test_columns_are_of_what_participants_may_know(own):
@@ -125,6 +128,9 @@ def test_a_program_has_an_own_challenge_and_no_kernel_that_is_of_no_use(
     file = tmp_path / "plain.zip"
     write_light_bundle(monkeypatch, file, labels, challenge=str(own))
 
+    with zipfile.ZipFile(file) as archive:
+        scheme = "That is not the final ranking. Teams are ranked by the means of all cas"
+        assert scheme in archive.read("overview.md").decode()
     program = inner_zip(file, "scoring_program.zip")
     assert program.read("mine.toml").decode() == OWN
     assert json.loads(program.read("settings.json"))["challenge"] == "mine.toml"
