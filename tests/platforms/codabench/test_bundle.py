@@ -129,7 +129,7 @@ def test_a_program_has_an_own_challenge_and_no_kernel_that_is_of_no_use(
     write_light_bundle(monkeypatch, file, labels, challenge=str(own))
 
     with zipfile.ZipFile(file) as archive:
-        scheme = "That is not the final ranking. Teams are ranked by the means of all cas"
+        scheme = "That is not the final ranking. Teams are ranked by the means of"
         assert scheme in archive.read("overview.md").decode()
     program = inner_zip(file, "scoring_program.zip")
     assert program.read("mine.toml").decode() == OWN
