@@ -119,6 +119,8 @@ def _union(parts: Sequence[Any], rules: Is) -> dict[str, Any]:
     for part in parts:
         if part is not NoneType:
             child = _schema(part)
+            if "const" in child:  # a word in place of a number
+                child = {"type": "string", "pattern": f"^{child['const']}$"}
             types.append(child.pop("type"))
             keywords |= child
     if "number" in types:

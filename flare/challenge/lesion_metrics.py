@@ -77,6 +77,8 @@ class LesionMetric(Metric):
     needs: str = ""
     """The field of a definition that has to be set for it."""
     needs_hd95: bool = False
+    needs_reference: bool = True
+    """Whether it has no value either of an organ that a challenge leaves out."""
 
     def is_defined_by(self, definition: Definition) -> bool:
         """Whether a definition has a rule for it."""
@@ -227,6 +229,7 @@ LESION_METRICS = (
         title="Volume of false lesions",
         definition="the volume of the lesions of the prediction that belong to none",
         of_lesions=_false_volume,
+        needs_reference=False,
     ),
     _volume(
         name="missed_volume",

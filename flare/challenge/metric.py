@@ -29,6 +29,12 @@ MOST = 10**15
 ROUNDING = 1e-9
 """A mean of ones may be above 1 by less than this."""
 
+LEFT_OUT = "left_out"
+"""Stands in challenge files and tables for a value that a rule leaves out."""
+
+NO_VALUE = "left out"
+"""The words for it."""
+
 ALL_CASES = "all cases together"
 """Stands for the case of a value of all cases."""
 
@@ -119,9 +125,9 @@ class Metric:
         """The cases, if each has a value, else one word for all of them."""
         return cases if self.is_of_each_case else (ALL_CASES,)
 
-    def text(self, value: float) -> str:
-        """A value, or a mean of values."""
-        return f"{value:z.{self.decimals}f}"
+    def text(self, value: float | None) -> str:
+        """A value, or a mean of values; None is one that a rule leaves out."""
+        return NO_VALUE if value is None else f"{value:z.{self.decimals}f}"
 
     def told(self, value: float) -> float:
         """A value as participants may know it: more digits tell of the reference.

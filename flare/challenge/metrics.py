@@ -18,7 +18,9 @@ from typing import Annotated, TypeVar
 
 from flare.challenge.lesion_metrics import LESION_METRICS, LesionMetric
 from flare.challenge.lesions import DEFINITIONS, Definition
+from flare.challenge.metric import LEFT_OUT as LEFT_OUT
 from flare.challenge.metric import MOST as MOST
+from flare.challenge.metric import NO_VALUE as NO_VALUE
 from flare.challenge.metric import Better as Better
 from flare.challenge.metric import Metric as Metric
 from flare.common.schema import Is

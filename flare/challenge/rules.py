@@ -18,6 +18,7 @@ from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
 from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import (
+    LEFT_OUT,
     MEASURED,
     METRICS,
     SCORES,
@@ -190,14 +191,36 @@ class Organ(Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbsentOrgans(Checked):
-    """DSC and NSD of an organ that one label map, or neither, contains."""
+    """DSC and NSD of an organ that one label map, or neither, contains.
 
-    in_both: Share = 1.0
+    One that is left out has no value by any metric.
+    """
+
+    in_both: Share | Literal["left_out"] = 1.0
     """The value if it is absent in both label maps."""
-    in_reference: Share = 0.0
+    in_reference: Share | Literal["left_out"] = 0.0
     """The value if only the prediction has it."""
-    in_prediction: Share = 0.0
+    in_prediction: Share | Literal["left_out"] = 0.0
     """The value if only the reference has it."""
+
+    def of(self, reference: int, prediction: int) -> float | str | None:
+        """The rule for an organ of so many voxels; None if both label maps have it."""
+        if reference and prediction:
+            return None
+        if reference:
+            return self.in_prediction
+        return self.in_reference if prediction else self.in_both
+
+    @property
+    def may_leave_out(self) -> bool:
+        """Whether there are organs without a value."""
+        return LEFT_OUT in (self.in_both, self.in_reference, self.in_prediction)
+
+    @property
+    def reference_decides(self) -> bool:
+        """Whether an organ that the reference lacks, and no other, has no value."""
+        values = (self.in_both, self.in_reference, self.in_prediction == LEFT_OUT)
+        return values == (LEFT_OUT, LEFT_OUT, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -478,6 +501,19 @@ class Challenge(Checked):
         """The definition of each organ that has lesions, if they are scored."""
         organs = self.organs if self.lesion_metrics else ()
         return {organ.name: organ.lesions for organ in organs if organ.lesions}
+
+    @property
+    def unfair_ranks(self) -> str:
+        """Why teams cannot be ranked on each case; empty if they can be."""
+        absent = self.absent_organs
+        is_fair = absent.reference_decides or not absent.may_leave_out
+        if is_fair or self.scheme.is_of_means:
+            return ""
+        return (
+            "teams cannot be ranked on each case, as one could gain by an organ that is"
+            " left out: in_both and in_reference of absent_organs are left_out both, or"
+            " neither is, and in_prediction is not"
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -259,7 +259,7 @@ def _zeros_that_rank_well(board: Board) -> Iterator[str]:
     dsc = board.dsc
     if dsc is None:
         return
-    zeros, means = (dsc == 0).sum(axis=1), dsc.mean(axis=1)
+    zeros, means = (dsc == 0).sum(axis=1), np.nanmean(dsc, axis=1)
     sums = board.case_sums.sum(axis=1)
     for index, team in enumerate(board.teams):
         is_behind = (sums > sums[index]) & (means > means[index])

@@ -35,7 +35,8 @@ class Mean:
     n: Count
     """Cases that count. A missing result counts as the challenge's value of a failed
     run, or else as the metric's worst value, which of a distance may be the diagonal of
-    the case's grid, as metrics.json has it; where none is known, it is left out. A
+    the case's grid, as metrics.json has it; where none is known, it is left out, and so
+    is what a rule of the challenge leaves out. A
     metric of answers has one value of all cases together, and 1 here."""
     missing: Count
     """Results that are missing, whether or not they count."""
@@ -67,6 +68,8 @@ class Means:
     """What a missing result counts as, by metric and case; None where it is left
     out."""
     cases: int
+    left_out: Mapping[Mean, int]
+    """The number of cases that a rule of the challenge leaves out, if there are any."""
     is_tested: bool
     """Whether there were tests."""
 
@@ -121,17 +124,22 @@ def team_means(
     rows: list[Mean] = []
     best: set[Mean] = set()
     level: set[Mean] = set()
+    left_out: dict[Mean, int] = {}
     counted: dict[str, list[float | None]] = {}
     distances = table.distances(challenge.worst_distance_mm)
     for name, organ in _columns(table, challenge, has_organs=has_organs):
         column = f"{name}_{organ}" if organ else name
         rule = rules.get(name)
         worst = missing_values(name, rule.failed if rule else None, distances)
-        counted[name] = [None if np.isnan(value) else value for value in worst.tolist()]
+        is_left_out = table.left_out_of(teams, [column])[:, :, 0]
+        worst = np.where(is_left_out.all(axis=0), np.nan, worst)
+        worst_values = [None if np.isnan(v) else v for v in worst.tolist()]
+        counted.setdefault(name, worst_values)  # the mean of organs is first
         values = table.cube("value", teams, [column])[:, :, 0]
         count = len(metric_named(name).units(table.cases))
         values, worst = values[:, :count], worst[:count]
-        is_missing = np.isnan(values)
+        is_left_out = is_left_out[:, :count]
+        is_missing = np.isnan(values) & ~is_left_out
         missing = is_missing.sum(axis=1).tolist()
         values = np.where(is_missing, worst, values)
         team_rows = [
@@ -139,11 +147,11 @@ def team_means(
             for number, team in enumerate(teams)
         ]
         rows += team_rows
+        left_out |= zip(team_rows, is_left_out.sum(axis=1).tolist(), strict=True)
         better = _direction(name, rule, challenge)
         if not better:
             continue
-        # A mean that leaves out what is missing would flatter: it is never the best.
-        complete = [row for row in team_rows[:competing] if row.n == count]
+        complete = _complete(team_rows[:competing], left_out, count)
         column_best = _best(complete, better)
         best |= column_best
         if analysis and has_tests:
@@ -156,8 +164,19 @@ def team_means(
         guests=guests,
         counted=counted,
         cases=len(table.cases),
+        left_out=left_out,
         is_tested=analysis is not None and has_tests,
     )
+
+
+def _complete(
+    rows: Sequence[Mean], left_out: Mapping[Mean, int], cases: int
+) -> list[Mean]:
+    """The means of all cases, but those that a rule leaves out.
+
+    One that leaves out what is missing would flatter: it is never the best.
+    """
+    return [row for row in rows if row.n + left_out[row] == cases]
 
 
 def _teams_and_rules(

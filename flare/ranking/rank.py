@@ -8,6 +8,7 @@ place of cases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -86,7 +87,8 @@ class Standings:
     competition come last."""
     case_ranks: pd.Series[float]
     """The ranks by team, case and metric, in the order of the table; whole numbers and
-    halves, which are exact. Ranks of means are those of groups, or of all cases."""
+    halves, which are exact; NaN where a metric is left out. Ranks of means are those of
+    groups, or of all cases."""
     board: Board
     """The values and ranks of the competing teams, best first."""
 
@@ -133,21 +135,27 @@ def rank_teams(
     }
     places = dict(zip(competing, board.final_ranks, strict=True))
     order = sorted(table.teams, key=lambda t: (t in guests, places.get(t, sums[t]), t))
-    count = 2 * len(board.units)
-    largest_sum = count * sum(rules.weights) * len(competing)
+    # On a case where a metric is left out, nobody has a rank by it.
+    counts = 2 * (board.doubled_ranks[0] > 0).sum(axis=0)
+    largest_sum = int(counts @ rules.weights) * len(competing)
     standings = []
     for team in order:
-        totals = zip(rules.names, ranks[team].sum(axis=0).tolist(), strict=True)
+        totals = zip(
+            rules.names,
+            ranks[team].sum(axis=0).tolist(),
+            counts.tolist(),
+            strict=True,
+        )
         standing = Standing(
             team=team,
             rank=places.get(team),
             score=Fraction(sums[team], largest_sum),
-            mean_ranks={metric: Fraction(total, count) for metric, total in totals},
+            mean_ranks={name: Fraction(total, count) for name, total, count in totals},
         )
         standings.append(standing)
     doubled = np.stack([ranks[team] for team in table.teams])
     case_ranks = pd.Series(
-        doubled.ravel() / 2,
+        np.where(doubled == 0, math.nan, doubled / 2).ravel(),
         index=make_index(table.teams, board.units, rules.names),
         name="rank",
     )

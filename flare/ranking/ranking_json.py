@@ -222,7 +222,7 @@ class CaseRankRow(TypedDict):
     """Name of the case."""
     metric: MetricName
     """Name of the metric."""
-    rank: Annotated[float, Is(minimum=1, multipleOf=0.5)]
+    rank: Annotated[float, Is(minimum=1, multipleOf=0.5)] | Literal["left_out"]
     """Rank of the team on the case by the metric: a whole number, or a half if ties are
     averaged. By a metric of answers, each case has the rank of all together."""
 

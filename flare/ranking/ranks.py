@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from flare.ranking.rules import Average, MissingRule, RankingRules
 
 Integers = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 Tau = Annotated[float, Is(minimum=-1, maximum=1)]
 
@@ -57,6 +58,9 @@ class Board:
     """The group of each case, if teams are ranked in groups."""
     ties: Board | None = None
     """The columns that order the teams which the ranking leaves equal, if any do."""
+    is_left_out: Flags | None = None
+    """Flags of the values that a rule of the challenge leaves out; None without any.
+    Where teams are ranked on a case, it leaves out all or none."""
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -76,13 +80,21 @@ class Board:
 
         They have the shape (teams, draws, groups, metrics). A missing result counts as
         in the tables of means; where nobody has told as what, the team has no mean, and
-        that in every draw, as its rank should not be better without a case.
+        that in every draw, as its rank should not be better without a case. Nor has it
+        one of a draw in which all of its values are left out.
         """
         values = np.where(np.isnan(self.values), self.counted, self.values)
         means = []
         for cases in self.members:
+            totals: Any = counts[:, cases].sum(axis=1)[:, None]
+            if self.is_left_out is not None:
+                is_in = ~self.is_left_out[:, cases]
+                totals = np.tensordot(counts[:, cases], is_in, axes=(1, 1))
+                totals = totals.swapaxes(0, 1).astype(float)
+                totals[totals == 0] = math.nan
+                values[:, cases] = np.where(is_in, values[:, cases], 0)
             sums = np.tensordot(counts[:, cases], values[:, cases], axes=(1, 1))
-            means.append(sums.swapaxes(0, 1) / counts[:, cases].sum(axis=1)[:, None])
+            means.append(sums.swapaxes(0, 1) / totals)
         # Sums of the same values in another order differ in their last bits.
         return rounded(np.stack(means, axis=2), ".12g")
 
@@ -115,6 +127,8 @@ class Board:
         counted = np.empty((len(self.cases), len(self.rules.metrics)))
         for number, rule in enumerate(self.rules.metrics):
             counted[:, number] = missing_values(rule.metric, rule.failed, distances)
+        if self.is_left_out is not None:
+            counted[self.is_left_out.all(axis=0)] = math.nan
         return counted
 
     @cached_property
@@ -123,7 +137,7 @@ class Board:
 
         Where that tells nothing, the worst of any team on any case takes its place; and
         where the value of a failed run is better than that, too: a missing result must
-        never be an advantage.
+        never be an advantage. What is left out stays NaN.
         """
         worst = np.fmax.reduce(self.comparable, axis=(0, 1))
         columns = []
@@ -134,12 +148,25 @@ class Board:
             is_least = np.isnan(column) | (rule.failed is not None)
             columns.append(np.where(is_least, np.fmax(column, worst_value), column))
         replacements = np.nan_to_num(np.stack(columns, axis=1))
-        return np.where(np.isnan(self.comparable), replacements, self.comparable)
+        filled = np.where(np.isnan(self.comparable), replacements, self.comparable)
+        if self.is_left_out is not None:
+            filled[self.is_left_out] = math.nan
+        return filled
 
     @cached_property
     def doubled_ranks(self) -> Integers:
         """Twice the rank of each team, on each case or of means, by each metric."""
-        return ranks_of(self.ranked, self.rules)
+        return self.ranks(self.ranked, self.rules)
+
+    def ranks(self, values: Values, rules: RankingRules) -> Integers:
+        """Twice the ranks by comparable values of this board; 0 where one is left out.
+
+        A metric that is left out on a case ranks nobody there.
+        """
+        ranks = ranks_of(values, rules)
+        if self.is_left_out is not None and not rules.scheme.is_of_means:
+            ranks[:, self.is_left_out.any(axis=0)] = 0
+        return ranks
 
     @cached_property
     def case_sums(self) -> Integers:
@@ -161,11 +188,17 @@ class Board:
 
     @property
     def dsc(self) -> Values | None:
-        """The DSC of all teams and cases, 0 where it is missing; None without a DSC."""
+        """The DSC of all teams and cases; None without a DSC.
+
+        It is 0 where it is missing, and NaN where it is left out.
+        """
         if "dsc" not in self.rules.names:
             return None
-        column = self.values[:, :, self.rules.names.index("dsc")]
-        return np.asarray(np.nan_to_num(column))
+        number = self.rules.names.index("dsc")
+        column = np.nan_to_num(self.values[:, :, number])
+        if self.is_left_out is not None:
+            column[self.is_left_out[:, :, number]] = math.nan
+        return np.asarray(column)
 
     def on(self, numbers: Sequence[int]) -> Board:
         """The board of the cases with these numbers alone."""
@@ -177,14 +210,21 @@ class Board:
             distances=None if self.distances is None else self.distances[list(numbers)],
             groups=tuple(self.groups[number] for number in numbers if self.groups),
             ties=self.ties.on(numbers) if self.ties else None,
+            is_left_out=self._flags(np.s_[:, list(numbers)]),
         )
+
+    def _flags(self, places: Any) -> Flags | None:
+        """The flags at some places."""
+        return None if self.is_left_out is None else self.is_left_out[places]
 
     def by(self, is_chosen: Sequence[bool]) -> Board:
         """The board of some metrics, without a gate, which is one of label maps."""
         metrics = tuple(compress(self.rules.metrics, is_chosen))
+        places = np.s_[:, :, np.array(is_chosen, dtype=bool)]
         return replace(
             self,
-            values=self.values[:, :, np.array(is_chosen, dtype=bool)],
+            values=self.values[places],
+            is_left_out=self._flags(places),
             rules=replace(self.rules, metrics=metrics, gate_dsc=0.0),
             spreads=None,
         )
@@ -281,8 +321,12 @@ def rank_sums(ranks: Integers, rules: RankingRules) -> Integers:
         by_metric = ranks.sum(axis=1)
     else:
         ordered = np.sort(ranks, axis=1)
-        count = ordered.shape[1]
-        by_metric = ordered[:, (count - 1) // 2] + ordered[:, count // 2]
+        # The ranks 0, of metrics that are left out on a case, come first.
+        first = (ordered == 0).sum(axis=1, keepdims=True)
+        count = ordered.shape[1] - first
+        low = np.take_along_axis(ordered, first + np.maximum(count - 1, 0) // 2, axis=1)
+        high = np.take_along_axis(ordered, first + count // 2, axis=1)
+        by_metric = (low + high)[:, 0]
     sums: Integers = by_metric @ rules.weights
     return sums
 

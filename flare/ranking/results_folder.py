@@ -8,7 +8,7 @@ from os.path import lexists
 from pathlib import Path
 from typing import NamedTuple
 
-from flare.challenge.metrics import METRICS
+from flare.challenge.metrics import LEFT_OUT, METRICS
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import count, listing, safe, shell_word
 from flare.ranking.answers import (
@@ -61,7 +61,7 @@ class CaseResult(NamedTuple):
     value: float | None
     """None if it is missing."""
     reason: str = ""
-    """Why it is missing, if it is."""
+    """Why it is missing, if it is; `LEFT_OUT` if the challenge leaves it out."""
     kind: str = ""
     """The part of the reason that many cases may share, such as ``status failed``, if
     it is not the whole."""
@@ -317,6 +317,7 @@ def _results(
     memory.
     """
     failures = dict(scores.failed)
+    left_out = dict.fromkeys(scores.left_out, LEFT_OUT)
     of_cases = list(filter(_is_of_cases, metrics))
     for case in scores.cases:
         run = runs.get(case) if runs else None
@@ -327,7 +328,8 @@ def _results(
         for rule in of_cases:
             measured = _measured_value(rule, case, run)
             value = scores.values.get((case, rule.metric), measured)
-            reason = failures.get(case) or _reason_of_absence(value, rule, run)
+            reason = left_out.get((case, rule.metric)) or failures.get(case)
+            reason = reason or _reason_of_absence(value, rule, run)
             yield CaseResult(
                 team=team,
                 case=case,
@@ -338,9 +340,20 @@ def _results(
                 spread=_spread(rule, run, measurement),
             )
     ranked = {rule.metric for rule in metrics}
+    for result in _all_scores(team, scores, failures):
+        if result.metric not in ranked:
+            yield result
+
+
+def _all_scores(
+    team: str, scores: EvaluationFile, failures: Collection[str]
+) -> Iterator[CaseResult]:
+    """The scores of a team, but those of runs that failed; what is left out is told."""
     for (case, metric), value in scores.values.items():
-        if metric not in ranked and case not in failures:
+        if case not in failures:
             yield CaseResult(team=team, case=case, metric=metric, value=value)
+    for case, metric in scores.left_out:
+        yield CaseResult(team, case, metric, value=None, reason=LEFT_OUT)
 
 
 def _is_of_cases(rule: RankedMetric) -> bool:

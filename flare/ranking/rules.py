@@ -210,6 +210,9 @@ def ranked_metrics(
     A RankingError is raised if the challenge has no ranking, or no such metric; or if
     one is there twice.
     """
+    if challenge.unfair_ranks:
+        remedy = 'Change them, or rank means: kind = "means" in [scheme].'
+        raise RankingError(challenge.key, challenge.unfair_ranks, remedy)
     if not challenge.ranking:
         raise RankingError(
             challenge.key,

@@ -24,7 +24,6 @@ from flare.ranking.ranks import (
     kendall_tau,
     rank_sums,
     ranks_by_sums,
-    ranks_of,
     rounded,
 )
 from flare.ranking.rules import Average, MissingRule, RankingRules
@@ -154,8 +153,9 @@ def ranks_without_team(board: Board, number: int) -> tuple[int, ...]:
     """
     rules, team_values = board.rules, board.ranked[number]
     values = np.delete(board.ranked, number, axis=0)
-    if rules.missing is not MissingRule.LAST and np.isnan(board.ranked).any():
-        ranks = ranks_of(values, rules)  # which depend on the values of all teams
+    needs_all = rules.missing is not MissingRule.LAST or board.is_left_out is not None
+    if needs_all and np.isnan(board.ranked).any():
+        ranks = board.ranks(values, rules)  # which depend on the values of all teams
         return board.ranks_by(rank_sums(ranks, rules), without=[number])
     is_behind = (values > team_values) | np.isnan(values)
     # Doubled places that a team gains whose equal leaves.
@@ -187,9 +187,9 @@ def aggregate_ranks(board: Board, average: Average) -> tuple[int, ...]:
     """Ranks by the mean, or median, of each metric over the cases."""
     values = board.filled
     if average is Average.MEAN:
-        values = values.mean(axis=1)
+        values = np.nanmean(values, axis=1)
     else:
-        values = np.median(values, axis=1)
+        values = np.nanmedian(values, axis=1)
     # Sums of the same values in another order differ in their last bits.
     return _ranks_by_metric(rounded(values, ".12g"), board.rules)
 
@@ -356,7 +356,7 @@ def ranks_by_choice(board: Board) -> list[tuple[int, ...]]:
         values = replace(board, rules=rules).ranked
         for ties, missing in product(choices.ties, choices.missing):
             rules = replace(rules, ties=ties, missing=missing)
-            ranks = ranks_of(values, rules)
+            ranks = board.ranks(values, rules)
             for average in choices.averages:
                 sums = rank_sums(ranks, replace(rules, average=average))
                 rankings.append(board.ranks_by(sums))

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import MetricName, metric_named
+from flare.challenge.metrics import LEFT_OUT, MetricName, metric_named
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Text
-from flare.common.text import listing
+from flare.common.text import listing, safe
 from flare.ranking.inspection import Copies
-from flare.ranking.ranks import Board, Values
+from flare.ranking.ranks import Board, Flags, Values
 from flare.ranking.results_folder import (
     NO_ROW,
     Background,
@@ -95,7 +95,8 @@ class ResultTable(Background):
     @property
     def missing(self) -> tuple[Missing, ...]:
         """All ranked results that are not there, in the order of the table."""
-        absent = np.isnan(self.values[:, :, : len(self.metrics)])
+        absent = np.isnan(self.values) & ~self.is_left_out
+        absent = absent[:, :, : len(self.metrics)]
         return tuple(
             Missing(
                 team=self.teams[team],
@@ -106,6 +107,11 @@ class ResultTable(Background):
             )
             for team, case, metric in np.argwhere(absent).tolist()
         )
+
+    @property
+    def is_left_out(self) -> Flags:
+        """Flags of the values that a rule of the challenge leaves out."""
+        return np.asarray(self.reasons == LEFT_OUT, dtype=bool)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -140,6 +146,10 @@ class ResultTable(Background):
         columns = _places((*self.metrics, *self.others), metrics)
         return self._arrays[column][rows][:, :, columns]
 
+    def left_out_of(self, teams: Sequence[str], metrics: Sequence[str]) -> Flags:
+        """Flags of the values that are left out, of shape (teams, cases, metrics)."""
+        return np.asarray(self.cube("reason", teams, metrics) == LEFT_OUT, dtype=bool)
+
     def distances(self, worst_mm: float | None) -> Values:
         """The value of a missing distance on each case, in mm.
 
@@ -153,6 +163,7 @@ class ResultTable(Background):
 
     def board(self, rules: RankingRules, teams: Sequence[str]) -> Board:
         """The values of some teams by the metrics of some rules, in their order."""
+        is_left_out = self.left_out_of(teams, rules.names)
         ties = None
         if rules.ties_by:
             ties = self.board(replace(rules, metrics=rules.ties_by, ties_by=()), teams)
@@ -166,6 +177,7 @@ class ResultTable(Background):
             distances=self.distances(rules.worst_distance_mm),
             groups=self.groups,
             ties=ties,
+            is_left_out=is_left_out if is_left_out.any() else None,
         )
 
     def select(self, names: dict[str, str], withdrawn: Collection[str]) -> ResultTable:
@@ -299,8 +311,10 @@ def read_results(
     ranked = [metric for metric in names if metric not in left_out]
     present = present.union(left_out)
     _check_present(file, ranked, [*columns], present, teams.notes)
+    table = table_of(results, ranked)
+    _check_left_out(file, table, challenge)
     return replace(
-        table_of(results, ranked),
+        table,
         left_out=left_out,
         roll=replace(teams.roll, equal_results=copies),
         origin=teams.origin,
@@ -365,6 +379,19 @@ def _check_present(
         remedy = "It orders teams that are equal, as ties_by of [scheme] says."
     if absent:
         problem = ". ".join([f"no team has a value of {listing(absent)}", *notes])
+        raise RankingError(file, problem, remedy)
+
+
+def _check_left_out(file: str, table: ResultTable, challenge: Challenge) -> None:
+    """Refuse to rank on cases where some teams have a value, and others need none."""
+    is_in = ~np.isnan(table.values) & (not challenge.scheme.is_of_means)
+    is_unfair = table.is_left_out & is_in.any(axis=0)
+    for team, case, metric in np.argwhere(is_unfair[:, :, : len(table.metrics)]):
+        names = table.teams[team], table.cases[case], table.metrics[metric]
+        problem = (
+            f"{' '.join(map(safe, names))} is {LEFT_OUT}, and another team's is not"
+        )
+        remedy = "Ranks on each case need values of all teams there, or of none."
         raise RankingError(file, problem, remedy)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from flare.challenge.metrics import LEFT_OUT
 from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
 from flare.ranking.results_folder import EMPTY, CaseResult, Key, TeamResults
@@ -139,14 +140,11 @@ def _result(row: Row, key: Key, column: str, allowed: Collection[str]) -> CaseRe
         raise row.error(f"unknown metric {safe(metric)}, not {listing(allowed)}")
     if not team or not case:
         raise row.error("the team or the case is empty")
+    if row.is_left_out(column):
+        return CaseResult(team, case, metric, value=None, reason=LEFT_OUT)
     value = row.value(metric, column)
-    return CaseResult(
-        team=team,
-        case=case,
-        metric=metric,
-        value=value,
-        reason=EMPTY if value is None else "",
-    )
+    reason = EMPTY if value is None else ""
+    return CaseResult(team, case, metric, value=value, reason=reason)
 
 
 def _open(
@@ -195,6 +193,9 @@ def _rows_in_memory(frame: pd.DataFrame, form: TableForm) -> Iterator[Row]:
                 raise row.error(f"{safe(str(name))} is no name")
         values = dict(row.cells)
         for column, value in zip(columns, cells[len(form.names) :], strict=True):
+            if value == LEFT_OUT:
+                values[column] = LEFT_OUT
+                continue
             if isinstance(value, str | bool | np.bool_):
                 raise row.error(f"{safe(str(value))} is no number")
             values[column] = "" if pd.isna(value) else repr(float(value))

@@ -258,8 +258,12 @@ def compare_pairs(board: Board, draws: Draws | None = None) -> tuple[PairTest, .
 
 
 def _values_of_cases(board: Board, _: Draws | None, metric: str) -> Values:
-    """The comparable values of a metric, of shape (teams, cases)."""
-    return board.filled[:, :, board.rules.names.index(metric)]
+    """The comparable values of a metric, of shape (teams, cases).
+
+    Cases on which a team has none, as it is left out, are not compared.
+    """
+    values = board.filled[:, :, board.rules.names.index(metric)]
+    return np.asarray(values[:, ~np.isnan(values).any(axis=0)])
 
 
 def _values_of_draws(board: Board, draws: Draws | None, metric: str) -> Values | None:

@@ -19,7 +19,8 @@ from flare.results.metrics_reading import EvaluationFile
 
 _REMEDY = "It has the columns case and value; nothing here can compute it."
 
-ValuesByCase = Mapping[str, float]
+ValuesByCase = Mapping[str, float | None]
+"""None is a value that is left out."""
 
 
 def add_values(
@@ -42,15 +43,18 @@ def add_values(
     files = dict(scores)
     for folder, by_name in columns.items():
         file = scores[folder.name]
-        values = dict(file.values)
+        values, left_out = dict(file.values), set(file.left_out)
         for name, column in by_name.items():
             known = set(file.cases)
             if not _has_maps(file):
                 known |= shared[name]
             _check_known(folder / f"{name}.csv", column, known)
             for case, value in column.items():
-                values[case, name] = value
-        files[folder.name] = replace(file, values=values)
+                if value is None:
+                    left_out.add((case, name))
+                else:
+                    values[case, name] = value
+        files[folder.name] = replace(file, values=values, left_out=frozenset(left_out))
     cases = set[str]().union(*(shared[name] for name in ranked & shared.keys()))
     has_runs = any(lexists(folder / EFFICIENCY_CSV) for folder in folders)
     others = ranked - shared.keys()
@@ -110,17 +114,18 @@ def _read_columns(
 
 
 def _read_values(file: Path, name: str) -> ValuesByCase:
-    values: dict[str, float] = {}
+    values: dict[str, float | None] = {}
     for row in read_rows(file, ("case", "value")):
         case = case_of(row.text("case"))
         if not case:
             raise row.error("the case is empty")
         if case in values:
             raise row.error(f"{safe(case)} is there twice")
-        value = row.value(name, "value")
-        if value is None:
-            raise row.error("the value is empty; leave the row out")
-        values[case] = value
+        values[case] = None
+        if not row.is_left_out("value"):
+            values[case] = row.value(name, "value")
+            if values[case] is None:
+                raise row.error("the value is empty; leave the row out")
     return values
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from flare.challenge.metrics import LEFT_OUT
 from flare.challenge.reading import recorded_challenge
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.challenge.scheme import SchemeRules, Ties
@@ -130,9 +131,13 @@ def _table(file: Path, content: Mapping[str, Any], rules: RankingRules) -> Resul
     for row in read_rows(file, COLUMNS):
         names = (printable(cell_text(row.cells[name])) for name in KEYS)
         team, case, metric = names
-        value = row.value(metric, "value")
         reason, kind = "", ""
-        if value is None:
+        value = None
+        if row.is_left_out("value"):
+            reason = LEFT_OUT
+        else:
+            value = row.value(metric, "value")
+        if value is None and not reason:
             reason, kind = reasons.get((team, case, metric), (EMPTY, ""))
         result = CaseResult(
             team=team, case=case, metric=metric, value=value, reason=reason, kind=kind

@@ -185,9 +185,14 @@ def text_cell(text: str) -> Cell:
 
 
 def number_cell(
-    value: float | None, *, decimals: int = 3, exact: bool = False, css: str = ""
+    value: float | None,
+    *,
+    decimals: int = 3,
+    exact: bool = False,
+    css: str = "",
+    absent: str = NO_RESULT,
 ) -> Cell:
-    """The cell of a number, or of a missing result.
+    """The cell of a number, or of a missing result, whose words are `absent`.
 
     Examples
     --------
@@ -195,7 +200,7 @@ def number_cell(
     ('0.974', 'no result')
     """
     if value is None:
-        return Cell(NO_RESULT, css="none")
+        return Cell(absent, css="none")
     text = f"{value:z.{decimals}f}"
     return Cell(text, css, repr(float(value))) if exact else plain_cell(text, css)
 

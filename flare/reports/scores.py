@@ -22,6 +22,7 @@ from typing import ClassVar, Self
 from flare.challenge.formats import case_of
 from flare.challenge.metrics import (
     METRICS,
+    NO_VALUE,
     Better,
     Metric,
     metric_named,
@@ -30,7 +31,7 @@ from flare.challenge.metrics import (
 )
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.text import count, listing, safe
-from flare.reports.model import Cell, metric_shade, number_cell
+from flare.reports.model import NO_RESULT, Cell, metric_shade, number_cell
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile, ScoringRecord
@@ -114,6 +115,8 @@ class CaseScores:
     """The reason of each case that was not scored."""
     low_reasons: Mapping[str, str] = field(default_factory=dict)
     """The reason of each case that scores little, as the evaluation gives it."""
+    absent: str = NO_RESULT
+    """Words for a value that is not there: it is missing, or left out by a rule."""
     exact: ClassVar[bool] = True
     """Whether a page may hold values in full precision, and figures of other
     statistics than means."""
@@ -134,7 +137,9 @@ class CaseScores:
         self, metric: Metric, value: float | None, *, is_shaded: bool = False
     ) -> Cell:
         """A value, on the shade of a score if it is one."""
-        return metric_cell(metric, value, exact=self.exact, is_shaded=is_shaded)
+        return metric_cell(
+            metric, value, exact=self.exact, is_shaded=is_shaded, absent=self.absent
+        )
 
     def part(self, numbers: Sequence[int], names: Sequence[str]) -> Self:
         """The scores of some cases, under other names."""
@@ -323,6 +328,7 @@ def scores_of(file: EvaluationFile) -> CaseScores:
         means=means,
         answers=file.answers,
         failed=file.failed,
+        absent=NO_VALUE if file.left_out else NO_RESULT,
         low_reasons=_low_reasons(file),
     )
 
@@ -406,6 +412,7 @@ def own_scores(
         means=means,
         answers=rounded_answers(exact.answers),
         failed={names[case]: why for case, why in exact.failed.items()},
+        absent=exact.absent,
     )
 
 
@@ -443,11 +450,18 @@ def own_names(files: Sequence[str]) -> list[str]:
 
 
 def metric_cell(
-    metric: Metric, value: float | None, *, exact: bool = False, is_shaded: bool = True
+    metric: Metric,
+    value: float | None,
+    *,
+    exact: bool = False,
+    is_shaded: bool = True,
+    absent: str = NO_RESULT,
 ) -> Cell:
     """A value, or the words that there is none, on its shade if there is one."""
     css = metric_shade(metric, value) if is_shaded else ""
-    return number_cell(value, decimals=metric.decimals, exact=exact, css=css)
+    return number_cell(
+        value, decimals=metric.decimals, exact=exact, css=css, absent=absent
+    )
 
 
 def heading_within(metric: Metric) -> str:

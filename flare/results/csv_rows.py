@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_args, get_type_hints
 
-from flare.challenge.metrics import MOST, MetricName, metric_named
+from flare.challenge.metrics import LEFT_OUT, MOST, MetricName, metric_named
 from flare.common.files import csv_text, open_regular
 from flare.common.schema import Is, Text, build, dump
 from flare.common.tables import NOT_TEXT, check_is_text, csv_rows, number
@@ -87,6 +87,10 @@ class Row:
             other = next(filter(mark.__ne__, self.marks))
             raise ValueError(f"{self.marks[other]} has the decimal mark {other}")
         return text.replace(",", ".", 1)
+
+    def is_left_out(self, column: str) -> bool:
+        """Whether a cell says that a rule of the challenge leaves its value out."""
+        return self.cells.get(column, "").strip().lower() == LEFT_OUT
 
     def value(self, metric: str, column: str = "") -> float | None:
         """A value that a metric can have, in the column of its name or another one.
@@ -263,8 +267,9 @@ class ValueRow(TypedDict):
     """Name of the case."""
     metric: MetricName
     """Name of the metric, such as dsc_liver or runtime_s."""
-    value: Annotated[float, Is(maximum=MOST)] | None
-    """The value, in the metric's unit; empty if it is missing. Only a difference may be
+    value: Annotated[float, Is(maximum=MOST)] | Literal["left_out"] | None
+    """The value, in the metric's unit; empty if it is missing, and `left_out` where the
+    challenge leaves it out. Only a difference may be
     below 0. By a metric of answers, each case has the value of all together."""
 
 

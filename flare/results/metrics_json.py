@@ -183,7 +183,8 @@ def _by_organ() -> Iterator[Family]:
             f"^{metric.name}(_{_NAME})?$",
             f"{metric.name}, {metric.name}_ORGAN",
             f"The {metric.heading} of each case, a mean over organs, and of one organ,"
-            f" where the challenge asks for it: {metric.definition}.",
+            f" where the challenge asks for it: {metric.definition}. It is null where"
+            " the challenge leaves the organ, or all organs of the case, out.",
             _BY_CASE[_type_of(metric)],
         )
 
@@ -197,16 +198,17 @@ def _means() -> Iterator[Family]:
         "std": "The sample standard deviation (n - 1) over all cases; null if there is"
         " only one case.",
     }
+    left_out = " Cases whose value is null do not count; if there is no other, null."
     for metric_type in (Share, Amount, float):
         metrics = [m.name for m in METRICS.values() if _type_of(m) is metric_type]
         for statistic, about in texts.items():
             # A deviation is never negative, and a single case has none.
-            value_type = Amount | None if statistic == "std" else metric_type
+            value_type = Amount if statistic == "std" else metric_type
             yield Family(
                 f"^({'|'.join(metrics)})(_{_NAME})?_{statistic}$",
                 f"METRIC_{statistic}",
-                about,
-                value_type,
+                about + left_out,
+                value_type | None,
             )
     yield Family(
         f"^{_NAME}_{FREE_CASES}$",
@@ -327,12 +329,15 @@ def metrics_json(results: Results) -> str:
 
 def _check_values(results: Results) -> None:
     """Raise for a value by which readers would refuse the results of all teams."""
-    columns = {name: [value] for name, value in results.answer_values.items()}
-    for name, values in {**results.metrics, **columns}.items():
+    columns: dict[str, Sequence[float | None]] = {**results.metrics}
+    columns |= {name: [value] for name, value in results.answer_values.items()}
+    for name, values in columns.items():
         metric = metric_named(name)
-        problem = metric.problem(min(values)) or metric.problem(max(values))
-        if problem:
-            raise ValueError(problem)
+        numbers = statistics(values)
+        for extreme in (numbers["min"], numbers["max"]):
+            problem = "" if extreme is None else metric.problem(extreme)
+            if problem:
+                raise ValueError(problem)
 
 
 def _rounded(values: Mapping[str, Any], decimals: int | None) -> dict[str, Any]:
@@ -343,7 +348,7 @@ def _rounded(values: Mapping[str, Any], decimals: int | None) -> dict[str, Any]:
 
 
 def metrics_content(
-    scores: Mapping[str, Sequence[float]],
+    scores: Mapping[str, Sequence[float | None]],
     prediction_files: Sequence[str],
     reference_files: Sequence[str],
     evaluation: Mapping[str, Any],

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
+from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.lesions import lesions_in
-from flare.challenge.metrics import metric_named, scored
+from flare.challenge.metrics import LEFT_OUT, metric_named, scored
 from flare.challenge.rules import RESERVED_ENDINGS
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.schema import build
@@ -60,7 +61,9 @@ class EvaluationFile:
     answers: Mapping[str, float]
     """The values of answers by metric, such as ``auroc_diagnosis``."""
     values: Mapping[tuple[str, str], float]
-    """Scores by case and metric: all DSC and NSD, and the metrics of the call."""
+    """Scores by case and metric: those of label maps, and the metrics of the call."""
+    left_out: frozenset[tuple[str, str]]
+    """The cases and metrics that have no value, by a rule of the challenge."""
     failed: Mapping[str, str]
     """Why a case was not scored."""
     evaluation: ScoringRecord
@@ -77,6 +80,15 @@ class EvaluationFile:
     """What is said of how the scores were made, in the order of the file, without the
     rules one by one: their digest is there."""
 
+    def has(self, case: str, metric: str) -> bool:
+        """Whether a case has a score, or has none by a rule."""
+        return (case, metric) in self.values or (case, metric) in self.left_out
+
+    def scores_of(self, case: str) -> dict[str, float | None]:
+        """The scores of a case by metric; None is one that is left out."""
+        keys = (key for key in (*self.values, *self.left_out) if key[0] == case)
+        return {metric: self.values.get((case, metric)) for case, metric in keys}
+
 
 def read_evaluation(
     file: Path,
@@ -85,8 +97,8 @@ def read_evaluation(
 ) -> EvaluationFile:
     """Read the metrics.json of an evaluation.
 
-    DSC and NSD are read, and of the `metrics` those that are there; errors are of the
-    kind `refusal`. A MetricsFileError or RankingError is raised if it is not a
+    Scores are read, and of the `metrics` those that are there; errors are of the kind
+    `refusal`. A MetricsFileError or RankingError is raised if it is not a
     metrics.json, or a value cannot be one of a metric.
     """
     try:
@@ -135,7 +147,8 @@ def _evaluation_file(
     if keys.case or not answers:
         names = _names(keys)
         cases = _cases(file, names)
-    values = _values(file, keys, names, metrics)
+    values, nulls = _values(file, keys, names, metrics)
+    evaluation = _evaluation(keys.evaluation)
     failed = {case_of(case): str(reason) for case, reason in keys.failed.items()}
     check_known_cases(file, failed, cases)
     prediction_files = keys.case.get("alg_fname", {})
@@ -144,8 +157,9 @@ def _evaluation_file(
         cases=cases,
         answers=answers,
         values=values,
+        left_out=frozenset(_left_out(nulls, evaluation)),
         failed=failed,
-        evaluation=_evaluation(keys.evaluation),
+        evaluation=evaluation,
         aggregates=_finite(keys.aggregates),
         free_cases=find_free_cases(keys.aggregates),
         prediction_files={
@@ -163,6 +177,19 @@ def _evaluation_file(
     )
 
 
+def _left_out(
+    nulls: Iterable[tuple[str, str]], evaluation: ScoringRecord
+) -> Iterator[tuple[str, str]]:
+    """The values that are null by a rule of the challenge, or of a metric of lesions.
+
+    Any other null is a missing result: another program may have written it.
+    """
+    has_rule = LEFT_OUT in map(str, (evaluation.rules or {}).values())
+    for case, metric in nulls:
+        if has_rule or isinstance(metric_named(metric), LesionMetric):
+            yield case, metric
+
+
 def _finite(aggregates: Mapping[str, Any]) -> dict[str, float]:
     """The means and the like, without those that are null or no number."""
     return {
@@ -174,19 +201,20 @@ def _finite(aggregates: Mapping[str, Any]) -> dict[str, float]:
 
 def _values(
     file: Path, keys: _MetricsKeys, names: Mapping[str, str], metrics: Iterable[str]
-) -> dict[tuple[str, str], float]:
-    """All scores by case and metric; those that are null are left out."""
-    values = {}
+) -> tuple[dict[tuple[str, str], float], list[tuple[str, str]]]:
+    """All scores by case and metric, and the keys of those that are null."""
+    values, nulls = {}, []
     scores = (metric.name for metric in scored(keys.case))
     for metric in (*metrics, *scores):
         for number, value in keys.case.get(metric, {}).items():
-            if value is None:
-                continue
             if number not in names:
                 raise ValueError(f"{metric} has a case {number}, which has no name")
             case = names[number]
-            values[case, metric] = _score(value, metric, file, case)
-    return values
+            if value is None:
+                nulls.append((case, metric))
+            else:
+                values[case, metric] = _score(value, metric, file, case)
+    return values, nulls
 
 
 def _answer_values(file: Path, aggregates: Mapping[str, Any]) -> dict[str, float]:
@@ -340,7 +368,8 @@ def write_scores(file: Path, teams: Iterable[Path]) -> None:
     """Write a row for each team, case and metric.
 
     A case that got the worst value, because it was missing or could not be used, has an
-    empty value: it is ranked as a missing result, as from metrics.json. Teams are
+    empty value: it is ranked as a missing result, as from metrics.json; one that the
+    challenge leaves out has a word of its own, whoever lacks it. Teams are
     folders, each with a metrics.json, in the order of the rows; the file is written
     whole or not at all. An OutputError is raised if it cannot be written. A
     RankingError is raised if a metrics.json cannot be read.
@@ -353,4 +382,5 @@ def write_scores(file: Path, teams: Iterable[Path]) -> None:
             (team, case, metric, "" if case in scores.failed else value)
             for (case, metric), value in scores.values.items()  # noqa: PD011  no table
         )
+        rows += ((team, *key, LEFT_OUT) for key in sorted(scores.left_out))
     write_whole(file, csv_text(COLUMNS, rows))

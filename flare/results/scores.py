@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.formats import PLAIN_NAMES, FileNames
@@ -12,7 +12,7 @@ from flare.challenge.metrics import METRICS, Metric, metric_named, metrics_in
 from flare.challenge.reading import Rule
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
-from flare.common.text import count
+from flare.common.text import count, listing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,15 +24,15 @@ class _ByMetric:
     """Scores whose first two metrics have names of their own."""
 
     __slots__ = ()
-    by_metric: Mapping[str, float]
+    by_metric: Mapping[str, float | None]
 
     @property
-    def dsc(self) -> float:
+    def dsc(self) -> float | None:
         """From 0 (worst) to 1 (best); of a case, the mean over organs that count."""
         return self.by_metric["dsc"]
 
     @property
-    def nsd(self) -> float:
+    def nsd(self) -> float | None:
         """From 0 (worst) to 1 (best); of a case, the mean over organs that count."""
         return self.by_metric["nsd"]
 
@@ -43,8 +43,8 @@ class OrganScore(_ByMetric):
 
     organ: str
     """Its name, as the challenge has it."""
-    by_metric: Mapping[str, float]
-    """The scores by metric."""
+    by_metric: Mapping[str, float | None]
+    """The scores by metric; None is what a rule of the challenge leaves out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ class CaseScore(_ByMetric):
     """Name without folders."""
     organs: tuple[OrganScore, ...]
     """The organs in the order of the challenge."""
-    by_metric: Mapping[str, float]
-    """By metric, the mean over the organs that count in it."""
+    by_metric: Mapping[str, float | None]
+    """By metric, the mean over the organs that count, and have a value; else None."""
     is_empty: bool = False
     """Whether the prediction has no organ at all."""
     unknown_labels: tuple[int, ...] = ()
@@ -75,7 +75,8 @@ class CaseScore(_ByMetric):
     def is_below(self, bound: float) -> bool:
         """Whether its DSC, or else its first other share, is below a bound."""
         shares = [m.name for m in metrics_in(self.by_metric) if m.is_share]
-        return any(self.by_metric[name] < bound for name in shares[:1])
+        value = next((self.by_metric[name] for name in shares), None)
+        return value is not None and value < bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,15 +251,18 @@ class Results:
         return sum((answers.rows for answers in self.answers), ())
 
     @property
-    def totals(self) -> dict[str, float]:
-        """The mean of each metric over organs and cases, and the values of answers."""
+    def totals(self) -> dict[str, float | None]:
+        """The mean of each metric over organs and cases, and the values of answers.
+
+        It is None where no case has a value, as the challenge leaves all out.
+        """
         names = self.cases[0].by_metric if self.cases else ()
         return {name: self.mean(name) for name in names} | self.answer_values
 
     @property
-    def metrics(self) -> dict[str, tuple[float, ...]]:
+    def metrics(self) -> dict[str, tuple[float | None, ...]]:
         """The values of all cases, by metric, in the order of metrics.json."""
-        columns: dict[str, tuple[float, ...]] = {}
+        columns: dict[str, tuple[float | None, ...]] = {}
         if not self.cases:
             return columns
         for number, organ in enumerate(self.cases[0].organs):
@@ -270,15 +274,15 @@ class Results:
             columns[name] = tuple(case.by_metric[name] for case in self.cases)
         return columns
 
-    def mean(self, column: str) -> float:
-        """The mean of a metric over all cases."""
-        return math.fsum(self.metrics[column]) / len(self.cases)
+    def mean(self, column: str) -> float | None:
+        """The mean of a metric over all cases that have a value; None without any."""
+        return statistics(self.metrics[column])["mean"]
 
     def to_frame(self) -> pd.DataFrame:
         """A table with a row for each case, and a column for each metric.
 
         The column ``failure`` says why a case was not scored, and got the worst value
-        instead; it is empty for all others.
+        instead; it is empty for all others. What the challenge leaves out is NaN.
         """
         import pandas as pd  # which the container has no need of
 
@@ -287,16 +291,18 @@ class Results:
         return pd.DataFrame({**self.metrics, "failure": failures}, index=index)
 
 
-def value_text(column: str, value: float) -> str:
+def value_text(column: str, value: float | None) -> str:
     """A value behind the title of its metric, and the answers that it is of."""
     metric = metric_named(column)
-    return f"{metric.full_title} {value:z.{metric.decimals + 1}f}"
+    metric = replace(metric, decimals=metric.decimals + 1)
+    return f"{metric.full_title} {metric.text(value)}"
 
 
-def statistics(values: Sequence[float]) -> dict[str, float | None]:
+def statistics(all_values: Sequence[float | None]) -> dict[str, float | None]:
     """Mean, sample standard deviation (n - 1), minimum, maximum and median.
 
-    Sums are exact (`math.fsum`), so that no order and no processor changes a digit.
+    Sums are exact (`math.fsum`), so that no order and no processor changes a digit. A
+    value that is None is left out; without any, so is each statistic.
 
     Examples
     --------
@@ -305,7 +311,10 @@ def statistics(values: Sequence[float]) -> dict[str, float | None]:
     >>> print(statistics([0.5])["std"])
     None
     """
+    values = [value for value in all_values if value is not None]
     count = len(values)
+    if not count:
+        return dict.fromkeys(STATISTICS)
     mean = math.fsum(values) / count
     squares = math.fsum((value - mean) ** 2 for value in values)
     middle = sorted(values)[(count - 1) // 2 : count // 2 + 1]
@@ -340,7 +349,29 @@ def _organ_table(results: Results) -> Iterator[str]:
         if column.base == metrics[0].name:
             rows.append(_organ_row(column.part, metrics, columns))
     yield from _lines(rows)
+    yield from partial_means(columns)
     yield from (organ.text for organ in results.free_cases)
+
+
+def partial_means(columns: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
+    """Tell of how many cases a mean is, where the challenge leaves values out.
+
+    Examples
+    --------
+    >>> list(partial_means({"dsc_lesion": [0.5, None], "nsd_lesion": [0.6, None]}))
+    ['lesion: mean of 1 of 2 cases (DSC, NSD)']
+    """
+    titles: dict[str, list[str]] = {}
+    for metric, values in zip(
+        map(metric_named, columns), columns.values(), strict=True
+    ):
+        cases = len(values) - values.count(None)
+        if cases < len(values):
+            name = metric.part_title or "mean of organs"
+            text = f"{name}: mean of {cases} of {count(len(values), 'case')}"
+            titles.setdefault(text, []).append(metric.title)
+    for text, metric_titles in titles.items():
+        yield f"{text} ({listing(metric_titles)})"
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -354,7 +385,7 @@ def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _organ_row(
-    organ: str, metrics: Sequence[Metric], columns: Mapping[str, Sequence[float]]
+    organ: str, metrics: Sequence[Metric], columns: Mapping[str, Sequence[float | None]]
 ) -> list[str]:
     """The statistics of an organ, or of the means of all organs if it has no name."""
     row = [organ or "mean of organs"]

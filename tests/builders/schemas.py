@@ -74,7 +74,8 @@ def _cell(text, column, schema):
     own = schema["properties"].get(column, {})
     if not text:
         return None
-    if "enum" in own or "string" in own.get("type", ()):
+    types = own.get("type", ())
+    if "enum" in own or ("string" in types and "number" not in types):
         return text
     try:
         return int(text)

@@ -153,6 +153,7 @@ def test_the_smallest_file_gets_the_rules_of_flare21(read):
         ("[z_range]", "[board]\ndecimals = 16\n[z_range]", "board.decimals is 16"),
         ("decimals = 4", "decimals = true", "decimals is True, expected a whole"),
         ("in_both = 0.5", "in_both = -1", "absent_organs.in_both is -1.0, expected"),
+        ("in_both = 0.5", 'in_both = "none"', "absent_organs.in_both is 'none', exp"),
         ('["heart"]', '["hart"]', "z_range.organs is 'hart', expected names of organs"),
         ('["heart"]', '"heart"', "z_range.organs is 'heart', expected a list"),
         ('"dropped"', '"cut"', "z_range.top_slice is 'cut', expected kept or dropped"),

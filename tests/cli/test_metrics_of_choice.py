@@ -1,5 +1,7 @@
 """Every command, by challenges that have other metrics than DSC and NSD."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -87,3 +89,85 @@ def test_a_challenge_has_the_metrics_that_it_names_and_no_others(
     assert len(pages) > 8
     for page in pages:
         assert "NSD" not in page.read_text(), page
+
+
+LEFT_OUT = """
+metrics = ["dsc"]
+absent_organs = { in_both = "left_out", in_reference = "left_out" }
+[[ranking]]
+metric = "dsc_lesion"
+better = "higher"
+[[ranking]]
+metric = "dsc_liver"
+better = "higher"
+"""
+
+
+def test_what_is_left_out_ranks_nobody_and_is_said_wherever_a_mean_stands(
+    flare, tmp_path
+):
+    """The third case has no lesion, so team b cannot gain there by finding one."""
+    write_file(tmp_path / "mine.toml", f'name = "Mine"{LEFT_OUT}{ORGANS}')
+    labels = np.zeros((6, 8, 12), dtype=np.uint8)
+    labels[1:5, 2:6, 3:8] = 1
+    labels[0, 0, 0] = 2
+    write_nifti(tmp_path / "teams" / "b" / "c3.nii.gz", labels)
+
+    for words in COMMANDS:
+        said = flare(words)
+        assert said.err == ""
+        if words.startswith(("evaluate", "rank r ")):
+            assert "2 of 3" in said.out
+
+    # Of lesions, the means are of the first two cases: 2 of 4 voxels a row are shared,
+    # or none. Ranks are 1 and 2 on five places, not on six.
+    rows = (tmp_path / "rank/ranking.csv").read_text().split("\n")[1:3]
+    assert rows == ["a,1,0.5,1,1", "b,2,1,2,2"]
+    means = (tmp_path / "rank/means.csv").read_text()
+    assert "dsc_lesion,,a,2,0,0.5,0.0," in means
+    assert "dsc_lesion,,b,2,0,0.0,0.0," in means
+    assert json.loads((tmp_path / "rank/ranking.json").read_text())["missing"] == []
+    for name in ("values", "case_ranks"):
+        text = (tmp_path / f"rank/{name}.csv").read_text()
+        assert "b,c3,dsc_lesion,left_out\n" in text
+        again = (tmp_path / f"again/{name}.csv").read_text()
+        assert set(again.split("\n")) <= set(text.split("\n"))
+    aggregates = read_metrics(tmp_path / "e")["aggregates"]
+    assert aggregates["dsc_lesion_mean"] == 0.5
+    for page in ("rank-page/index.html", "rank-page/teams/b.html", "case/index.html"):
+        assert "lesion on 1 of 3" in (tmp_path / page).read_text(), page
+    assert "e,c3,dsc_lesion,left_out\n" in (tmp_path / "e/a.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("absent", "is_fair"),
+    [
+        ('in_both = "left_out"', False),
+        ('in_reference = "left_out"', False),
+        ('in_both = "left_out", in_reference = "left_out"', True),
+        ('in_both = "left_out", in_reference = "left_out", in_prediction = "left_out"',
+         False),
+    ],
+)  # fmt: skip
+def test_ranks_on_each_case_are_refused_where_leaving_out_could_gain(
+    flare, tmp_path, absent, is_fair
+):
+    text = LEFT_OUT.replace('in_both = "left_out", in_reference = "left_out"', absent)
+    write_file(tmp_path / "mine.toml", f'name = "Mine"{text}{ORGANS}')
+    write_file(tmp_path / "t.csv", "team,case,metric,value\na,c,dsc_lesion,0.5\n")
+
+    said = flare("challenge validate mine.toml").out
+    assert ("cannot be ranked on each case, as one could gain" in said) != is_fair
+    words = "rank t.csv --output o --metrics dsc_lesion --challenge mine.toml"
+    assert flare(words, status=1 - is_fair).err.startswith("" if is_fair else "mine: ")
+
+
+def test_teams_are_not_ranked_on_a_case_that_is_left_out_of_one_alone(flare, tmp_path):
+    write_file(tmp_path / "mine.toml", f'name = "Mine"{LEFT_OUT}{ORGANS}')
+    rows = ["a,c1,dsc_lesion,0.5", "b,c1,dsc_lesion,left_out", "a,c2,dsc_lesion,1"]
+    write_file(tmp_path / "t.csv", "\n".join(["team,case,metric,value", *rows, ""]))
+
+    words = "rank t.csv --output o --metrics dsc_lesion --challenge mine.toml"
+    error = flare(words, status=1).err
+
+    assert error.startswith("t.csv: b c1 dsc_lesion is left_out, and another team's is")

@@ -252,7 +252,6 @@ BROKEN = {
         (("case", "dsc_liver"), {}),
         (("case", "gt_fname"), ...),
         (("case", "hausdorff_liver"), {"0": 0.5}),
-        (("aggregates", "dsc_liver_mean"), None),
         (("aggregates", "dsc_mean"), ...),
         (("evaluation", "challenge_sha256"), "1234"),
         (("evaluation", "options"), {"on_bad_case": "refuse"}),

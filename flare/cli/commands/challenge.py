@@ -71,4 +71,6 @@ def validate_challenge(request: NamedChallenge) -> None:
         " files explains it."
     )
     end = "" if rules.ranking else no_ranking
+    if rules.ranking and rules.unfair_ranks:
+        end = f"\nBut {rules.unfair_ranks}."
     say(f"\nThis challenge can be used: --challenge {request.challenge}{end}")

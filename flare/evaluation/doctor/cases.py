@@ -21,6 +21,7 @@ from flare.evaluation.doctor.diagnose import (
     least_gain_of,
     misplacement_of,
     read_whole,
+    value_of,
     with_repair,
     without_strange_labels,
 )
@@ -87,8 +88,7 @@ def _with_shared_cause(
     look = partial(diagnose_case, challenge=challenge, shared=cause)
     for finding in in_workers(look, rest, workers):
         first = findings[finding.pair.case]
-        least_dsc = first.after.dsc if first.after else 0.0
-        if finding.after and finding.after.dsc >= least_dsc:
+        if finding.after and value_of(finding.after) >= value_of(first.after):
             explained[finding.pair.case] = finding
     return explained if len(explained) >= SHARED_BY * len(findings) else {}
 

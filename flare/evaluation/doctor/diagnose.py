@@ -296,6 +296,11 @@ def _score_as_submitted(
         return None, str(error)
 
 
+def value_of(score: CaseScore | None, metric: str = "dsc") -> float:
+    """A score as repairs are compared by it; 0 of what is not scored, or left out."""
+    return (score and score.by_metric.get(metric)) or 0.0
+
+
 def _by_overlap(challenge: Challenge) -> Challenge:
     """The rules by which repairs are judged: by the DSC, whatever is scored."""
     metrics = challenge.metrics
@@ -362,10 +367,10 @@ def with_repair(
         return None
     before = finding.before
     if before:
-        gain = after.dsc - before.dsc
-        is_small = gain < least_gain_of(before.dsc)
-        has_nsd = "nsd" in challenge.metrics
-        if gain <= 0 or (is_small and has_nsd and after.nsd < before.nsd):
+        gain = value_of(after) - value_of(before)
+        is_small = gain < least_gain_of(value_of(before))
+        is_farther = value_of(after, "nsd") < value_of(before, "nsd")
+        if gain <= 0 or (is_small and is_farther):
             return None
     repair, dsc = best.repair, best.dsc
     return replace(finding, repair=repair, cause=repair.cause, after=after, dsc=dsc)

@@ -8,15 +8,16 @@ from dataclasses import replace
 from operator import attrgetter
 from statistics import fmean
 
-from flare.challenge.metrics import metrics_in
+from flare.challenge.metrics import METRICS, metrics_in
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError
 from flare.common.text import aligned, count, listing, safe
 from flare.evaluation.doctor.cases import has_cause
-from flare.evaluation.doctor.diagnose import Finding, diagnose_case
+from flare.evaluation.doctor.diagnose import Finding, diagnose_case, value_of
 from flare.evaluation.doctor.words import cause_texts
 from flare.evaluation.scoring.case import Explanation
 from flare.evaluation.submission.match import CasePair
+from flare.results.scores import statistics
 
 GOOD_DSC = 0.9
 """From this mean DSC on, nothing is asked of cases without a cause."""
@@ -109,10 +110,11 @@ def _score_lines(members: Sequence[Finding]) -> Iterator[str]:
     for metric in filter(attrgetter("is_share"), metrics_in(after_scores[0])):
         before = [f.before.by_metric[metric.name] for f in members if f.before]
         after = [scores[metric.name] for scores in after_scores]
-        submitted = f"{fmean(before):.4f}" if before else "refused"
+        metric = replace(metric, decimals=4)
+        submitted = metric.text(statistics(before)["mean"]) if before else "refused"
         if 0 < len(before) < len(after):
             submitted += f" ({len(after) - len(before)} refused)"
-        repaired = f"{fmean(after):.4f} repaired"
+        repaired = f"{metric.text(statistics(after)['mean'])} repaired"
         yield f"  {metric.title} {submitted} as submitted, {repaired}"
 
 
@@ -134,7 +136,8 @@ def _unexplained_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
     scored = []
     for finding in members:
         if finding.before:
-            scored.append((finding.before.dsc, finding))
+            if finding.before.dsc is not None:
+                scored.append((finding.before.dsc, finding))
         else:
             case = safe(finding.pair.case)
             yield f"{case}: refused, and --fix cannot mend it. {finding.refusal}"
@@ -158,8 +161,9 @@ def _unexplained_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
 def _row(finding: Finding, challenge: Challenge) -> tuple[str, str, str, str]:
     causes = cause_texts(finding, challenge)
     what = "; ".join(cause.text + cause.detail for cause in causes) or "-"
-    before = f"{finding.before.dsc:.4f}" if finding.before else "refused"
-    after = f"{finding.after.dsc:.4f}" if finding.after else "-"
+    metric = replace(METRICS["dsc"], decimals=4)
+    before = metric.text(finding.before.dsc) if finding.before else "refused"
+    after = metric.text(finding.after.dsc) if finding.after else "-"
     return safe(finding.pair.case), before, after, what
 
 
@@ -176,7 +180,7 @@ def explain_file(pair: CasePair, challenge: Challenge) -> Explanation | None:
         return None
     causes = cause_texts(finding, challenge)
     text = "; ".join(cause.text for cause in causes)
-    submitted_dsc = finding.before.dsc if finding.before else 0.0
+    submitted_dsc = value_of(finding.before)
     return Explanation(text=text, submitted_dsc=submitted_dsc, dsc=finding.dsc)
 
 

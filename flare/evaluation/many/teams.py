@@ -224,7 +224,7 @@ class ScoredTeam:
     """Of one that was refused: those whose voxels were looked at."""
     scored: int = 0
     """The number of its cases that were scored now; the others were scored before."""
-    means: Mapping[str, float] = field(default_factory=dict)
+    means: Mapping[str, float | None] = field(default_factory=dict)
     """By metric; none if it was refused."""
     zeros: tuple[str, ...] = ()
     """Why cases score little or nothing."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -12,7 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from flare.challenge.lesions import DEFINITIONS
-from flare.challenge.metrics import METRICS
+from flare.challenge.metrics import LEFT_OUT, METRICS
 from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
 from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
@@ -26,7 +25,7 @@ from flare.evaluation.metrics.tally import LabelPair
 from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
-from flare.results.scores import CaseScore, FreeCases, OrganScore
+from flare.results.scores import CaseScore, FreeCases, OrganScore, statistics
 
 PACKED_BYTES = 2
 """Memory for each voxel of a case, where its maps are packed: hardly any, but a map of
@@ -82,7 +81,7 @@ def score_labels(
     if (reference.unknown and unknown_rules.reference is UnknownLabels.ZERO) or (
         prediction.unknown and unknown_rules.prediction is UnknownLabels.ZERO
     ):
-        return _worst_organs(challenge, reference.grid)
+        return _worst_organs(challenge, reference)
     pair = MapPair(reference.voxels, prediction.voxels, reference.grid.spacing)
     present = (*reference.present, *prediction.present)
     tolerances, scores = organ_tolerances(challenge), []
@@ -102,19 +101,25 @@ def score_labels(
             values.append(structure)
         names = filter(organ.has, challenge.metrics)
         by_metric = {
-            name: math.fsum(part[name] for part in values) / len(values)
-            for name in names
+            name: statistics([part[name] for part in values])["mean"] for name in names
         }
         scores.append(OrganScore(organ=organ.name, by_metric=by_metric))
     return tuple(scores)
 
 
 def _structure_values(
-    agreement: Agreement, lesions: dict[str, float], grid: Grid, challenge: Challenge
-) -> dict[str, float]:
+    agreement: Agreement,
+    lesions: Mapping[str, float | None],
+    grid: Grid,
+    challenge: Challenge,
+) -> Mapping[str, float | None]:
     """The value of each metric, to which the rules have been applied."""
-    values = {"dsc": agreement.dsc, "nsd": agreement.nsd, **lesions}
+    values: dict[str, float | None] = {"dsc": agreement.dsc, "nsd": agreement.nsd}
     voxels = (agreement.reference_voxels, agreement.prediction_voxels)
+    absent_value = challenge.absent_organs.of(*voxels)
+    if absent_value == LEFT_OUT:
+        return _values_left_out(lesions, challenge)
+    values |= lesions
     for name in challenge.metrics:
         if name in values or not METRICS[name].function:
             continue
@@ -124,7 +129,20 @@ def _structure_values(
         if value is None:
             value = _worst(name, grid, challenge)
         values[name] = value
-    _apply_rules(values, voxels, challenge)
+    if absent_value is not None:
+        values["dsc"] = values["nsd"] = float(absent_value)
+    _apply_rules(values, challenge)
+    return values
+
+
+def _values_left_out(
+    lesions: Mapping[str, float | None], challenge: Challenge
+) -> Mapping[str, float | None]:
+    """The values of an organ that is left out: of false lesions, if of any metric."""
+    values: dict[str, float | None] = dict.fromkeys(challenge.metrics)
+    for metric in challenge.lesion_metrics:
+        if not metric.needs_reference:
+            values[metric.name] = lesions.get(metric.name)
     return values
 
 
@@ -156,32 +174,20 @@ def scored_slices(
     return span
 
 
-def _apply_rules(
-    values: dict[str, float], voxels: tuple[int, int], challenge: Challenge
-) -> None:
-    """Apply the rules for one organ to its `values` by metric, which are changed.
-
-    `voxels` are the numbers of its voxels in the reference and in the prediction.
-    """
-    absent_organs = challenge.absent_organs
-    reference_voxels, prediction_voxels = voxels
-    if not any(voxels):
-        values["dsc"] = values["nsd"] = absent_organs.in_both
-    elif not reference_voxels:
-        values["dsc"] = values["nsd"] = absent_organs.in_reference
-    elif not prediction_voxels:
-        values["dsc"] = values["nsd"] = absent_organs.in_prediction
-    if values["dsc"] < challenge.smallest_dsc_for_nsd:
+def _apply_rules(values: dict[str, float | None], challenge: Challenge) -> None:
+    """Apply further rules for one organ to its `values`, which are changed."""
+    if (values["dsc"] or 0.0) < challenge.smallest_dsc_for_nsd:
         values["nsd"] = 0.0
     if challenge.decimals is not None:
         # The official scripts round NumPy's floats, whose ties differ from Python's.
-        rounded = np.round([*values.values()], challenge.decimals).tolist()
-        values.update(zip(values, rounded, strict=True))
+        present = {name: value for name, value in values.items() if value is not None}
+        rounded = np.round([*present.values()], challenge.decimals).tolist()
+        values.update(zip(present, rounded, strict=True))
 
 
 def lesion_values(
     pair: LabelPair, organ: Organ, challenge: Challenge
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     """The value of each metric of lesions, if the organ has a definition for them."""
     metrics = challenge.lesion_metrics
     if not (organ.lesions and metrics):
@@ -195,7 +201,7 @@ def lesion_values(
         tolerance = organ_tolerances(challenge)[organ.name]
         surfaces = Surfaces(tolerance=tolerance, has_distances=has_distances)
     lesions = lesions_of(pair, DEFINITIONS[organ.lesions], surfaces)
-    return {metric.name: metric.of_lesions(lesions) or 0.0 for metric in metrics}
+    return {metric.name: metric.of_lesions(lesions) for metric in metrics}
 
 
 @cache
@@ -222,17 +228,25 @@ def _worst_of_any(name: str, challenge: Challenge) -> float | None:
     return challenge.worst_distance_mm if is_distance else metric.worst
 
 
-def _worst_organs(challenge: Challenge, grid: Grid | None) -> tuple[OrganScore, ...]:
-    values = {name: _worst(name, grid, challenge) for name in challenge.metrics}
-    scores = []
+def _worst_organs(
+    challenge: Challenge, reference: LabelMap | None
+) -> tuple[OrganScore, ...]:
+    """The worst values of a case; an organ is left out where no prediction has any."""
+    grid, scores = reference.grid if reference else None, []
     for organ in challenge.organs:
-        by_metric = {name: value for name, value in values.items() if organ.has(name)}
-        scores.append(OrganScore(organ=organ.name, by_metric=by_metric))
+        names = list(filter(organ.has, challenge.metrics))
+        values: dict[str, float | None] = dict.fromkeys(names)
+        is_absent = reference and not {*organ.region}.intersection(reference.present)
+        if not (is_absent and challenge.absent_organs.reference_decides):
+            values = {name: _worst(name, grid, challenge) for name in names}
+        scores.append(OrganScore(organ=organ.name, by_metric=values))
     return tuple(scores)
 
 
-def _means(organs: Sequence[OrganScore], challenge: Challenge) -> dict[str, float]:
-    """The mean of each metric over the organs that count in it."""
+def _means(
+    organs: Sequence[OrganScore], challenge: Challenge
+) -> dict[str, float | None]:
+    """The mean of each metric over the organs that count in it, and have a value."""
     counted = [
         score
         for score, organ in zip(organs, challenge.organs, strict=True)
@@ -241,7 +255,7 @@ def _means(organs: Sequence[OrganScore], challenge: Challenge) -> dict[str, floa
     means = {}
     for name in challenge.metrics:
         values = [s.by_metric[name] for s in counted if name in s.by_metric]
-        means[name] = math.fsum(values) / len(values)
+        means[name] = statistics(values)["mean"]
     return means
 
 
@@ -295,12 +309,13 @@ def worst_score(
     reports_absence = any(organ.free_cases for organ in challenge.organs)
     worst_values = [_worst_of_any(name, challenge) for name in challenge.metrics]
     needs_grid = None in worst_values
-    grid: Grid | None = None
+    needs_organs = reports_absence or challenge.absent_organs.reference_decides
+    labels: LabelMap | None = None
     free_of: tuple[str, ...] = ()
-    if reports_absence or needs_grid:
+    if needs_organs or needs_grid:
         labels = read_reference(reference, challenge)
-        grid, free_of = labels.grid, _free_organs(labels, challenge)
-    organs = _worst_organs(challenge, grid)
+        free_of = _free_organs(labels, challenge)
+    organs = _worst_organs(challenge, labels)
     return CaseScore(
         case=reference.case,
         reference_file=reference.file_name,

@@ -88,7 +88,7 @@ class _TeamCase(NamedTuple):
     """A case by a team."""
 
     team: str
-    scores: Mapping[str, float]
+    scores: Mapping[str, float | None]
     """The scores by metric, such as ``dsc`` and ``dsc_liver``; empty if it has none."""
     words: str
     """The worst that is wrong, or why there is no picture."""
@@ -171,7 +171,7 @@ def _place(team_case: _TeamCase) -> tuple[bool, list[float], str]:
     """The key that sorts the best first, and last those without a picture."""
     values = []
     for metric in metrics_in(team_case.scores):
-        value = team_case.scores[metric.name]
+        value = team_case.scores[metric.name] or 0.0
         values.append(value if metric.better is Better.LOWER else -value)
     return team_case.look is None, values, team_case.team
 
@@ -197,10 +197,7 @@ def _team_case(
     options: CaseOptions | None,
 ) -> _TeamCase:
     """A case of a team, whose own predictions the options have; None without any."""
-    scores: dict[str, float] = {}
-    for (name, metric), value in evaluation.values.items():
-        if name == case:
-            scores[metric] = value
+    scores = evaluation.scores_of(case)
     words, look = "Its prediction of this case is not there.", None
     if case not in evaluation.cases:
         words = f"Not among the cases of its {METRICS_JSON}."
@@ -222,7 +219,7 @@ def _team_case(
 
 
 def _look(
-    files: CaseFiles, case: str, scores: Mapping[str, float]
+    files: CaseFiles, case: str, scores: Mapping[str, float | None]
 ) -> tuple[str, _Look]:
     """The worst that is wrong with a label map, and what its picture needs."""
     finding, grid = find_out(files, case, scores)

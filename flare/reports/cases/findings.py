@@ -40,6 +40,7 @@ from flare.reports.cases.surfaces import (
     heaviest_slices,
     slice_sizes,
 )
+from flare.results.scores import statistics
 
 MARGIN_MM = 12.0
 """How much of what surrounds the organs is seen."""
@@ -118,7 +119,7 @@ class OrganFinding:
     """Whether each of them is a structure by itself."""
     tolerance_mm: float
     in_mean: bool
-    scores: Mapping[str, float]
+    scores: Mapping[str, float | None]
     """The scores by metric, as metrics.json has them."""
     voxels: tuple[int, int, int, int]
     """Numbers of the reference, of the prediction, of those missed and added."""
@@ -133,9 +134,16 @@ class OrganFinding:
     @property
     def dsc(self) -> float:
         """Its DSC as it was scored; if it was not, that of all its voxels."""
-        reference, prediction, missed, _ = self.voxels
-        voxels = Voxels(reference, prediction, reference - missed)
-        return self.scores.get("dsc", voxels.dsc)
+        dsc = self.scores.get("dsc")
+        if dsc is None:
+            reference, prediction, missed, _ = self.voxels
+            dsc = Voxels(reference, prediction, reference - missed).dsc
+        return dsc
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether a rule of the challenge leaves it out of all means."""
+        return all(score is None for score in self.scores.values())
 
     @property
     def title(self) -> str:
@@ -163,7 +171,7 @@ class Mending:
     """The causes that `flare doctor` finds, and the prediction without them."""
 
     causes: tuple[CauseText, ...]
-    scores: Mapping[str, float]
+    scores: Mapping[str, float | None]
     """The exact mean of each metric, mended."""
     labels: Labels
     """The mended labels of the organs, on the grid of the reference."""
@@ -178,7 +186,7 @@ class Mending:
 class CaseFinding:
     """How the two label maps of a case differ, on turned axes as `Orientation` says."""
 
-    scores: Mapping[str, float]
+    scores: Mapping[str, float | None]
     """The mean of each metric over the organs that count, as metrics.json has it."""
     mending: Mending | None
     """What was done to the prediction as a whole; its labels are turned, too."""
@@ -243,7 +251,7 @@ def look_at(
     reference: LabelMap,
     prediction: LabelMap,
     challenge: Challenge,
-    scores: Mapping[str, float],
+    scores: Mapping[str, float | None],
     mending: Mending | None = None,
 ) -> CaseFinding:
     """Find out all that the page of a case shows, of label maps on the same grid.
@@ -289,7 +297,7 @@ def _scored_parts(
 def _look_at_organ(
     case: _TurnedCase,
     organ: Organ,
-    scores: Mapping[str, float],
+    scores: Mapping[str, float | None],
     weights: Sequence[Weights],
 ) -> OrganFinding:
     """Find out how an organ differs, and add what its errors weigh in each slice."""
@@ -372,12 +380,13 @@ def _field_of_view(case: _TurnedCase) -> FieldOfView:
 
 
 def find_mending(
-    pair: CasePair, challenge: Challenge, scores: Mapping[str, float]
+    pair: CasePair, challenge: Challenge, scores: Mapping[str, float | None]
 ) -> Mending | None:
     """Diagnose a case as `flare doctor` does, if it scores low; None if it is sound."""
     shares = [name for name in challenge.metrics if METRICS[name].is_share]
     columns = [f"{shares[0]}_{organ.name}" for organ in challenge.organs if shares]
-    if min((scores[column] for column in columns), default=1.0) >= LOW_DSC:
+    lowest = statistics([scores[column] for column in columns])["min"]
+    if lowest is None or lowest >= LOW_DSC:
         return None
     finding = diagnose_case(pair, challenge=challenge)
     if finding.repair is None or finding.after is None:

@@ -134,7 +134,7 @@ def _pages(
     names = ["", *(Path(file).name for file in links.values()), ""]
     cards = []
     for number, (case, file) in enumerate(links.items(), start=1):
-        scores = {m: value for (c, m), value in results.values.items() if c == case}
+        scores = results.scores_of(case)
         why = results.failed.get(case)
         if why is None:
             drawn = _drawn(empty, (case, number), scores, files)
@@ -187,7 +187,7 @@ def case_html(page: Page) -> str:
 def _drawn(
     empty: Page,
     case_and_number: tuple[str, int],
-    scores: Mapping[str, float],
+    scores: Mapping[str, float | None],
     files: CaseFiles,
 ) -> CasePage:
     """Draw a case that was scored, as submitted, and mended if that explains it."""

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.formats import FileNames
-from flare.challenge.metrics import METRICS, metric_named
+from flare.challenge.metrics import METRICS, NO_VALUE, metric_named
 from flare.challenge.reading import recorded_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
@@ -142,7 +142,7 @@ def _check_scores(
         needed.append(metric)
         needed += [f"{metric}_{organ.name}" for organ in challenge.organs]
     for case, name in itertools.product(cases, needed):
-        if (case, name) not in results.values:
+        if not results.has(case, name):
             problem = f"it has no {name} of case {safe(case)}"
             raise MetricsFileError(str(metrics), problem)
 
@@ -195,7 +195,7 @@ def _rules(metrics: Path, results: EvaluationFile) -> tuple[Challenge, int | Non
 
 
 def read_case(
-    files: CaseFiles, case: str, scores: Mapping[str, float]
+    files: CaseFiles, case: str, scores: Mapping[str, float | None]
 ) -> tuple[LabelMap, LabelMap]:
     """Read the label maps of a case, and see that they score what metrics.json says.
 
@@ -212,19 +212,32 @@ def read_case(
     for organ in score_labels(reference, prediction, challenge):
         for metric, value in organ.by_metric.items():
             recorded = scores[f"{metric}_{organ.organ}"]
-            score = value if files.decimals is None else round(value, files.decimals)
-            if not math.isclose(score, recorded, rel_tol=0, abs_tol=SLACK):
+            if not _is_recorded(value, recorded, files.decimals):
                 problem = (
-                    f"its {METRICS[metric].title} of {organ.organ} is {score:.6g}, but"
-                    f" {safe(files.metrics.name)} says {recorded:.6g}"
+                    f"its {METRICS[metric].title} of {organ.organ} is {_text(value)},"
+                    f" but {safe(files.metrics.name)} says {_text(recorded)}"
                 )
                 file = files.options.predictions / pair.prediction.name
                 raise MetricsFileError(str(file), problem, _REMEDY)
     return reference, prediction
 
 
+def _text(value: float | None) -> str:
+    return NO_VALUE if value is None else f"{value:.6g}"
+
+
+def _is_recorded(
+    value: float | None, recorded: float | None, decimals: int | None
+) -> bool:
+    """Whether a score is that of metrics.json, which may have it with few decimals."""
+    if value is None or recorded is None:
+        return value is recorded
+    score = value if decimals is None else round(value, decimals)
+    return math.isclose(score, recorded, rel_tol=0, abs_tol=SLACK)
+
+
 def find_out(
-    files: CaseFiles, case: str, scores: Mapping[str, float]
+    files: CaseFiles, case: str, scores: Mapping[str, float | None]
 ) -> tuple[CaseFinding, Grid]:
     """Read and compare the label maps of a case; errors are those of `read_case`."""
     reference, prediction = read_case(files, case, scores)

@@ -8,7 +8,7 @@ from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from flare.challenge.metrics import METRICS, metrics_in
+from flare.challenge.metrics import METRICS, NO_VALUE, metrics_in
 from flare.common.text import count, listing
 from flare.reports.cases.findings import TILTED_DEGREES, CaseFinding, OrganFinding
 from flare.reports.cases.surfaces import Component, OrganSurfaces, Place
@@ -45,7 +45,7 @@ class Fault(NamedTuple):
     """The slices in which it is seen best."""
 
 
-def scores_text(scores: Mapping[str, float]) -> str:
+def scores_text(scores: Mapping[str, float | None]) -> str:
     """Scores by metric.
 
     Examples
@@ -55,16 +55,21 @@ def scores_text(scores: Mapping[str, float]) -> str:
     """
     phrases = []
     for metric in metrics_in(scores):
-        value = metric.text(scores[metric.name])
-        phrases.append(f"{metric.title} {value} {metric.unit}".rstrip())
+        value = scores[metric.name]
+        unit = "" if value is None else metric.unit
+        phrases.append(f"{metric.title} {metric.text(value)} {unit}".rstrip())
     return ", ".join(phrases)
 
 
 def means_words(finding: CaseFinding) -> str:
     """The means of a case, and what in them is of organs that are nowhere."""
-    counted = [organ for organ in finding.organs if organ.in_mean]
+    left_out = [organ.title for organ in finding.organs if organ.is_left_out]
+    in_mean = filter(attrgetter("in_mean"), finding.organs)
+    counted = [organ for organ in in_mean if not organ.is_left_out]
     absent = [organ for organ in counted if organ.surfaces is None]
     means = f"Mean of {count(len(counted), 'organ')}: {scores_text(finding.scores)}."
+    if left_out:
+        means += f" Left out, by a rule of the challenge: {listing(left_out)}."
     if not absent:
         return means
     return (
@@ -81,7 +86,8 @@ def organ_table(finding: CaseFinding) -> Table:
     for metric in metrics_in(finding.scores):
         scores = [organ.scores[metric.name] for organ in organs]
         scores.append(finding.scores[metric.name])
-        cells = map(partial(metric_cell, metric, exact=True), scores)
+        cell = partial(metric_cell, metric, exact=True, absent=NO_VALUE)
+        cells = map(cell, scores)
         columns.append(Column(metric.heading, cells))
     if "nsd" in finding.scores:
         tolerances = [f"{organ.tolerance_mm:g}" for organ in organs]
@@ -134,7 +140,7 @@ def dsc_chips(finding: CaseFinding, highest: float = 1.0) -> list[tuple[str, str
     """Organs with a DSC up to a value, the lowest first: classes of shades, and DSC."""
     chips = []
     for organ in sorted(finding.organs, key=attrgetter("dsc")):
-        if organ.dsc <= highest:
+        if organ.dsc <= highest and not organ.is_left_out:
             shade = metric_shade(METRICS["dsc"], organ.dsc)
             chips.append((shade, f"{organ.title} {organ.dsc:.2f}"))
     return chips
@@ -167,7 +173,7 @@ def _is_elsewhere(organ: OrganFinding) -> bool:
 
 
 def _organ_faults(organ: OrganFinding) -> Iterator[Fault]:
-    name, loss = organ.title, 1 - organ.dsc
+    name, loss = organ.title, 0.0 if organ.is_left_out else 1 - organ.dsc
     reference, prediction, missed, added = organ.voxels
     if prediction and not reference:
         voxels = count(prediction, "voxel")

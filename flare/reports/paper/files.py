@@ -10,7 +10,9 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flare.challenge.metrics import lesions_by
+import numpy as np
+
+from flare.challenge.metrics import LEFT_OUT, lesions_by
 from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, isolated, listing, printable
 from flare.ranking.means import ranking_means
@@ -89,7 +91,8 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
         ranks = analysis.standings.case_ranks.to_numpy()
         yield CASE_RANKS_CSV, _long_csv("rank", table, names, ranks, plain)
     columns = (*table.metrics, *table.others)
-    values = _long_csv("value", table, columns, table.values, _cell)
+    numbers = np.where(table.is_left_out, math.inf, table.values)
+    values = _long_csv("value", table, columns, numbers, _cell)
     yield VALUES_CSV, values
     digest = hashlib.sha256(values.encode()).hexdigest()
     yield RANKING_JSON, ranking_json(analysis, digest)
@@ -136,6 +139,9 @@ def _long_csv(
 
 
 def _cell(value: float) -> object:
+    """A value, or an infinity in place of one that is left out."""
+    if value == math.inf:
+        return LEFT_OUT
     return "" if math.isnan(value) else value
 
 
@@ -150,7 +156,7 @@ def analysis_text(analysis: Analysis) -> str:
     missing = (f"Missing: {line}" for line in missing_lines(analysis))
     parts = [
         analysis.table.roll.interim_text,
-        left_out_text(analysis.rules.left_out),
+        left_out_text(analysis),
         all_cases_text(analysis.rules.names),
         scheme_text(analysis.rules),
         "\n".join(ranking),

@@ -81,7 +81,7 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
     challenge = analysis.challenge
     yield analysis.table.roll.interim_text
     yield _ranked_text(analysis)
-    yield left_out_text(rules.left_out)
+    yield left_out_text(analysis)
     weighted = "weighted mean" if len(set(rules.weights)) > 1 else "mean"
     yield rules.scheme.text
     over = "all cases and metrics" if rules.has_cases else "all metrics"

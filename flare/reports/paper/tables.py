@@ -32,7 +32,7 @@ def page_text(analysis: Analysis) -> str:
     lines = []
     notes = (
         analysis.table.roll.interim_text,
-        left_out_text(analysis.rules.left_out),
+        left_out_text(analysis),
         all_cases_text(analysis.rules.names),
         scheme_text(analysis.rules),
     )
@@ -57,7 +57,7 @@ def latex_text(analysis: Analysis) -> str:
     rules = analysis.rules
     notes = (
         caption,
-        left_out_text(rules.left_out),
+        left_out_text(analysis),
         all_cases_text(rules.names),
         scheme_text(rules),
         guests_note(analysis),

@@ -22,6 +22,8 @@ class OrganMeans:
     cases: int
     teams: Mapping[str, Sequence[float | None]]
     """The means of each team by organ, in the order of the ranking."""
+    titles: tuple[str, ...]
+    """The organs in print, with how many cases their means are of, if that is fewer."""
     guests: frozenset[str]
     best: frozenset[tuple[str, str]]
     """Team and organ of the best mean of all cases, or of several that look equal."""
@@ -71,7 +73,8 @@ def _means_of(
         value = shown_mean(row, means, is_organiser=is_organiser)
         teams.setdefault(row.team, []).append(value)
         values = rounded.setdefault(row.organ, {})
-        is_complete = row.n == means.cases and row.team not in means.guests
+        is_complete = row.n + means.left_out[row] == means.cases
+        is_complete = is_complete and row.team not in means.guests
         if shown is not None and is_complete:
             values[row.team] = shown
     return OrganMeans(
@@ -79,9 +82,21 @@ def _means_of(
         organs=tuple(rounded),
         cases=means.cases,
         teams=teams,
+        titles=tuple(_organ_title(organ, rows, means) for organ in rounded),
         guests=means.guests,
         best=frozenset(_best(metric, rounded)),
     )
+
+
+def _organ_title(organ: str, rows: Sequence[Mean], means: Means) -> str:
+    """An organ, and how many cases its means are of, where some are left out."""
+    title = organ.replace("_", " ")
+    numbers = [means.cases - means.left_out[row] for row in rows if row.organ == organ]
+    fewest, most = min(numbers), max(numbers)
+    if fewest == means.cases:
+        return title
+    number = str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{title} ({number} of {means.cases})"
 
 
 def _best(
@@ -102,9 +117,9 @@ def _best(
 def organ_table(means: OrganMeans) -> Table:
     """A row for each team, in the order of the ranking, and a column for each organ."""
     columns = [Column("team", means.teams, is_text=True)]
-    for number, organ in enumerate(means.organs):
+    for number in range(len(means.organs)):
         cells = [means.cell(team, number) for team in means.teams]
-        columns.append(Column(organ.replace("_", " "), cells))
+        columns.append(Column(means.titles[number], cells))
     guests = [n for n, team in enumerate(means.teams) if team in means.guests]
     title = f"{means.metric.heading} by organ, means over {count(means.cases, 'case')}"
     best = sorted(means.best, key=lambda pair: (means.organs.index(pair[1]), pair[0]))
@@ -116,8 +131,7 @@ def organ_table(means: OrganMeans) -> Table:
 def team_table(team: str, all_means: Sequence[OrganMeans]) -> Table:
     """The means of one team: a row for each organ, and a column for each metric."""
     organs = all_means[0].organs
-    names = [organ.replace("_", " ") for organ in organs]
-    columns = [Column("organ", names, is_text=True)]
+    columns = [Column("organ", all_means[0].titles, is_text=True)]
     for means in all_means:
         cells = map(partial(means.cell, team), range(len(organs)))
         columns.append(Column(means.metric.heading, cells))

@@ -144,7 +144,7 @@ def public_ranking(
     metrics = tuple(map(metric_named, rules.names))
     counted = {name: means.counted[name] for name in rules.names}
     notes = [
-        left_out_text(rules.left_out),
+        left_out_text(analysis),
         all_cases_text(rules.names),
         scheme_text(rules),
         guests_note(analysis),

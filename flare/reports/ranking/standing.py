@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flare.challenge.metrics import Metric, metric_named
+from flare.challenge.metrics import LEFT_OUT, NO_VALUE, Metric, metric_named
 from flare.common.files import file_names
 from flare.common.text import count
 from flare.ranking.rank import Analysis, Standing
@@ -98,7 +98,7 @@ class OwnStanding:
         missing = []
         for case, row in zip(self.cases, self.results, strict=True):
             for metric, result in zip(self.metrics, row, strict=True):
-                if result.reason is not None:
+                if result.reason not in (None, LEFT_OUT):
                     missing.append((case, metric.heading, result.reason))
         return missing
 
@@ -109,7 +109,7 @@ def own_standing(
     """Reduce a ranking to what a team may know of it."""
     rules = analysis.rules
     metrics = tuple(map(metric_named, rules.names))
-    notes = [left_out_text(rules.left_out)]
+    notes = [left_out_text(analysis)]
     if rules.gate_dsc:
         gate = (
             "Metrics of efficiency count only on cases with a DSC of at least"
@@ -164,7 +164,7 @@ def _answer_notes(
     """The values and ranks by answers, which each case has alike."""
     for metric, result in zip(metrics, results, strict=True):
         if not metric.is_of_each_case:
-            value = _own_text(metric, result.thousandths)
+            value = _own_text(metric, result)
             rank = plain(result.rank)
             yield f"{metric.heading} of all cases together: {value}, rank {rank}."
 
@@ -252,16 +252,17 @@ def _sheet_columns(standing: OwnStanding) -> Iterator[tuple[str, Sequence[str]]]
         rank_head = f"{metric.heading}: rank"
         if metric.tells_cases:
             rank_head = "rank"
-            texts = [_own_text(metric, result.thousandths) for result in results]
+            texts = [_own_text(metric, result) for result in results]
             yield metric.heading, texts
         if standing.has_case_ranks:
             yield rank_head, [str(plain(result.rank)) for result in results]
 
 
-def _own_text(metric: Metric, thousandths: int | None) -> str:
+def _own_text(metric: Metric, result: OwnResult) -> str:
     """A value of the team; one of a metric of label maps with all of its decimals."""
+    thousandths = result.thousandths
     if thousandths is None:
-        return "missing"
+        return "missing" if result.reason != LEFT_OUT else NO_VALUE
     if metric.is_scored:
         return metric.text(thousandths / 1000)
     return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".")

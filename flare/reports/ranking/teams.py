@@ -5,6 +5,7 @@ Its own holds what the team may know; that for organisers has it among all other
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -13,7 +14,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from flare.challenge.metrics import Metric, metric_named
+from flare.challenge.metrics import LEFT_OUT, Metric, metric_named
 from flare.common.text import count
 from flare.reports.charts import present, spread_chart, value_axis
 from flare.reports.model import (
@@ -243,6 +244,8 @@ def _cases_table(standing: OwnStanding, columns: Mapping[int, OwnMetric]) -> Tab
 
 @lru_cache(maxsize=1 << 12)
 def _rank_cell(rank: float, teams: int) -> Cell:
+    if math.isnan(rank):
+        return Cell("none", css="none")
     return Cell(str(plain(rank)), css=rank_shade(rank, teams))
 
 
@@ -300,7 +303,7 @@ def _whole_reasons(ranking: WholeRanking, team: str) -> list[tuple[str, str, str
     values = results.cube("value", [team], results.metrics)[0]
     reasons = results.cube("reason", [team], results.metrics)[0]
     missing = []
-    for case, metric in np.argwhere(np.isnan(values)).tolist():
+    for case, metric in np.argwhere(np.isnan(values) & (reasons != LEFT_OUT)).tolist():
         title = metric_named(results.metrics[metric]).heading
         missing.append((results.cases[case], title, reasons[case, metric]))
     return missing

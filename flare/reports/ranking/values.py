@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -37,6 +37,8 @@ class MetricValues:
     """The axis of all values, on the page of the ranking and on those of teams."""
     ordered: Sequence[Sequence[float]]
     """The values of each case, lowest first."""
+    left_out: Collection[int]
+    """The numbers of the cases on which teams have no value, by a rule."""
     own_order: Sequence[str]
     """The competing teams by their mean rank by this metric alone, best first."""
     effects: Mapping[tuple[str, str], tuple[float, bool]]
@@ -67,12 +69,14 @@ class MetricValues:
         """The mean of a team over cases with some numbers, and how many are missing."""
         values = counted_row(row, self.counted)
         mean = Mean(self.metric.name, [values[number] for number in cases])
-        return mean, [row[number] for number in cases].count(None)
+        present_cases = [n for n in cases if n not in self.left_out]
+        return mean, [row[number] for number in present_cases].count(None)
 
     @property
     def counted_text(self) -> str:
         """Tell how a missing result counts; empty if no result is missing."""
-        if not any(None in row for row in self.rows):
+        cases = range(len(self.cases))
+        if not any(self.mean_and_missing(row, cases)[1] for row in self.rows):
             return ""
         return f"a missing result {counted_text({self.metric.name: self.counted})}"
 
@@ -113,6 +117,10 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     if not metric.is_of_each_case:
         cases, counted = tuple(metric.units(cases)), counted[:1]
         rows = [row[:1] for row in rows]
+    left_out: list[int] = []
+    if board.is_left_out is not None:
+        flags = board.is_left_out[:, :, number].any(axis=0)
+        left_out = np.flatnonzero(flags).tolist()
     mean_ranks = board.doubled_ranks[:, :, number].mean(axis=1)
     return MetricValues(
         metric=metric,
@@ -124,6 +132,7 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
         ordered=[sorted(present(case)) for case in zip(*rows, strict=True)],
         own_order=[board.teams[n] for n in np.argsort(mean_ranks, kind="stable")],
         effects=effects,
+        left_out=left_out,
     )
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from flare.challenge.metrics import metric_named
+from flare.challenge.metrics import LEFT_OUT, metric_named
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.rules import RankingRules
@@ -19,19 +19,28 @@ from flare.ranking.uncertainty import FEWEST_CASES, Bootstrap, methods_of
 from flare.statistics import CONFIDENCE
 
 
-def left_out_text(metrics: Sequence[str]) -> str:
-    """Tell that nobody is ranked by some metrics of the challenge; empty without any.
+def left_out_text(analysis: Analysis) -> str:
+    """Tell by which metrics, or on how many cases, nobody is ranked; empty without any.
 
-    Examples
-    --------
-    >>> left_out_text(["runtime_s", "max_gpu_memory_mb"])
-    'Not ranked: Running time (s) and GPU memory (MB), as no team was measured.'
+    No team was measured, or the challenge leaves an organ out.
     """
-    if not metrics:
-        return ""
-    titles = (metric_named(name).heading for name in metrics)
-    names = listing(titles, last=" and ")
-    return f"Not ranked: {names}, as no team was measured."
+    table, rules = analysis.table, analysis.rules
+    sentences = []
+    if rules.left_out:
+        titles = (metric_named(name).heading for name in rules.left_out)
+        names = listing(titles, last=" and ")
+        sentences.append(f"Not ranked: {names}, as no team was measured.")
+    counts = table.is_left_out.any(axis=0).sum(axis=0)[: len(table.metrics)]
+    if counts.any():
+        texts = [
+            f"{metric_named(name).heading} on {number} of {len(table.cases)}"
+            for name, number in zip(table.metrics, counts.tolist(), strict=True)
+            if number
+        ]
+        end = "" if rules.scheme.is_of_means else ", where nobody is ranked by it"
+        text = f"Cases left out, by a rule of the challenge: {listing(texts)}{end}."
+        sentences.append(text)
+    return " ".join(sentences)
 
 
 def scheme_text(rules: RankingRules) -> str:
@@ -109,8 +118,10 @@ def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
     return text
 
 
-def plain(number: Fraction | float) -> int | float:
-    """A whole number without decimals, any other in full precision."""
+def plain(number: Fraction | float) -> int | float | str:
+    """A whole number without decimals, any other in full precision; of NaN, a word."""
+    if math.isnan(number):
+        return LEFT_OUT
     return int(number) if number == int(number) else float(number)
 
 

@@ -1,11 +1,13 @@
 """The rules of a challenge, each switched on and worked by hand."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 
 import flare
+from flare.challenge.metrics import LEFT_OUT
 from flare.challenge.rules import (
     AbsentOrgans,
     GridComparison,
@@ -20,11 +22,14 @@ from flare.evaluation.evaluate import ignored_labels_text
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.pairs import map_of
-from flare.evaluation.scoring.case import score_case, score_labels
+from flare.evaluation.scoring.case import score_case, score_labels, worst_score
 from flare.evaluation.scoring.reading import check_headers
-from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.evaluation.submission.match import CasePair
-from tests.builders import AFFINE, organ_boxes, write_nifti
+from flare.results.metrics_json import metrics_json
+from flare.results.metrics_reading import read_evaluation
+from flare.results.scores import results_table
+from tests.builders import AFFINE, organ_boxes, read_metrics, write_file, write_nifti
 from tests.builders.errors import told
 
 FLARE21 = flare.read_challenge("flare21")
@@ -65,6 +70,79 @@ def test_scores_of_absent_organs_come_from_the_challenge():
     ):
         scores = score(column(0, 1, 2, 2), column(0, 1, 3, 3), **rules)
         assert tuple(scores.values()) == tuple((value, value) for value in expected)
+
+
+@pytest.mark.parametrize(
+    ("in_both", "in_reference", "in_prediction", "values", "mean", "failed_mean"),
+    [
+        # The liver is in both, the kidney in the reference, the spleen in the
+        # prediction, the pancreas in neither; of a failed case, all are worst but what
+        # the reference alone leaves out.
+        (LEFT_OUT, 0.0, 0.0, (1.0, 0.0, 0.0, None), 1 / 3, (0.0, 0.0, 0.0, 0.0)),
+        (1.0, LEFT_OUT, 0.0, (1.0, 0.0, None, 1.0), 2 / 3, (0.0, 0.0, 0.0, 0.0)),
+        (1.0, 0.0, LEFT_OUT, (1.0, None, 0.0, 1.0), 2 / 3, (0.0, 0.0, 0.0, 0.0)),
+        (LEFT_OUT, LEFT_OUT, 0.0, (1.0, 0.0, None, None), 0.5, (0.0, 0.0, None, None)),
+        (*[LEFT_OUT] * 3, (1.0, None, None, None), 1.0, (0.0, 0.0, 0.0, 0.0)),
+    ],
+)
+def test_an_organ_that_is_left_out_has_no_value_and_is_in_no_mean(
+    tmp_path, in_both, in_reference, in_prediction, values, mean, failed_mean
+):
+    absent = AbsentOrgans(
+        in_both=in_both, in_reference=in_reference, in_prediction=in_prediction
+    )
+    rules = {"absent_organs": absent, "metrics": ("dsc", "nsd", "volume_difference")}
+    challenge = dataclasses.replace(FLARE21, **rules)
+    for name, labels in (("labels", (0, 1, 2, 2)), ("found", (0, 1, 3, 3))):
+        write_nifti(tmp_path / name / "a.nii.gz", column(*labels))
+
+    results = flare.evaluate(
+        tmp_path / "found", tmp_path / "labels", challenge=challenge
+    )
+    (case,) = results.cases
+    reference = find_references(tmp_path / "labels", challenge)[0]
+    failed = worst_score(reference, challenge, "no file")
+
+    for metric in ("dsc", "nsd"):
+        assert tuple(organ.by_metric[metric] for organ in case.organs) == values
+        assert results.mean(metric) == case.by_metric[metric] == pytest.approx(mean)
+    assert tuple(organ.dsc for organ in failed.organs) == failed_mean
+    assert (failed.dsc, failed.failure) == (0.0, "no file")
+    volumes = [organ.by_metric["volume_difference"] for organ in case.organs]
+    assert [value is None for value in volumes] == [value is None for value in values]
+    missing = read_metrics(flare.write_metrics(results, tmp_path).parent)
+    assert missing["case"]["dsc_pancreas"] == {"0": values[3]}
+    assert missing["aggregates"]["dsc_pancreas_mean"] == values[3]
+
+
+def test_a_case_without_any_organ_that_counts_has_no_mean(tmp_path):
+    """Only the second of two cases has organs: means are of that one alone."""
+    absent = AbsentOrgans(in_both=LEFT_OUT, in_reference=LEFT_OUT)
+    challenge = dataclasses.replace(FLARE21, absent_organs=absent)
+    for name in ("labels", "found"):
+        write_nifti(tmp_path / name / "a.nii.gz", column(0, 0))
+        write_nifti(tmp_path / name / "b.nii.gz", column(0, 1))
+
+    results = flare.evaluate(
+        tmp_path / "found", tmp_path / "labels", challenge=challenge
+    )
+    file = read_evaluation(flare.write_metrics(results, tmp_path))
+
+    assert [case.dsc for case in results.cases] == [None, 1.0]
+    assert results.totals == {"dsc": 1.0, "nsd": 1.0}
+    assert results_table(results).split("\n")[-6:] == [
+        "mean of organs  1.0000       -  1.0000       -",
+        "liver: mean of 1 of 2 cases (DSC, NSD)",
+        *(f"{organ}: mean of 0 of 2 cases (DSC, NSD)" for organ in ORGAN_NAMES[1:]),
+        "mean of organs: mean of 1 of 2 cases (DSC, NSD)",
+    ]
+    assert file.aggregates["dsc_mean"] == 1.0
+    assert {metric for case, metric in file.left_out if case == "b"} == {
+        f"{metric}_{organ}" for metric in ("dsc", "nsd") for organ in ORGAN_NAMES[1:]
+    }
+    content = json.loads(metrics_json(results).replace(LEFT_OUT, "1.0"))
+    other = write_file(tmp_path / "other.json", json.dumps(content))
+    assert not read_evaluation(other).left_out  # a null of another program is missing
 
 
 def test_nsd_counts_only_from_a_dsc_on():
