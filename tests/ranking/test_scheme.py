@@ -1,7 +1,7 @@
-"""Rankings that are not FLARE's, by slow twins made from their rules."""
+"""Rankings that are not FLARE's, by a slow twin and their pages."""
 
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -47,7 +47,27 @@ def read_text(folder, text):
     return flare.read_challenge(file)
 
 
-# --- Slow twins: values by (team, case, column) ------------------------------------
+# --- A slow twin ----------------------------------------------------------------------
+
+SCHEMES = {
+    "kits23": ("kits23", "A", [("dsc", 1, 1), ("nsd", 1, 1)], ("dsc_tumor", 1)),
+    "segrap25": (
+        *(RANKINGS / "segrap25.toml", "AB"),
+        [(f"{m}_{c}", 1, 1) for m in ("dsc", "nsd") for c in ("gtvp", "gtvnd")], (),
+    ),
+    "toothfairy3": (
+        *(RANKINGS / "toothfairy3.toml", "A"),
+        [("dsc_lower_jawbone", 1, 1), ("dsc_upper_jawbone", 1, 1),
+         ("hd95_lower_jawbone", -1, 1), ("hd95_upper_jawbone", -1, 1),
+         ("runtime_s", -1, 2)],
+        ("max_gpu_memory_mb", -1),
+    ),
+    "autopet3": (
+        AUTOPET3, "ABCD", [("dsc", 1, 2), ("fpv", -1, 1), ("fnv", -1, 1)], ("dsc", 1)
+    ),
+}  # fmt: skip
+"""The file; and by the page of the challenge: the groups, each ranked column with its good
+end and its weight, and what orders teams that are equal."""
 
 
 def places(scores):
@@ -55,93 +75,37 @@ def places(scores):
     return {t: 1 + sum(s < own for s in scores.values()) for t, own in scores.items()}
 
 
-def mean_of(values, team, cases, column):
-    # Rounded, as sums in another order differ in their last bits.
-    return round(fmean(values[team, case, column] for case in cases), 11)
+def slow_ranks(name, values, members):
+    """Ranks of means in each group, and their sum; `members` are the cases by group."""
+    _, _, columns, tie = SCHEMES[name]
+    sums, ties = Counter(), Counter()
 
+    def means(cases, column, sign):
+        # Rounded, as sums in another order differ in their last bits.
+        teams = {team for team, _, _ in values}
+        own = {t: fmean(values[t, case, column] for case in cases) for t in teams}
+        return {team: round(-sign * mean, 11) for team, mean in own.items()}
 
-def ranks_of_means(values, cases, column, sign):
-    teams = sorted({team for team, _, _ in values})
-    return places({t: -sign * mean_of(values, t, cases, column) for t in teams})
-
-
-def weighted(ranks, weights):
-    """Sums of ranks, of which each has a weight; whole numbers, so exact."""
-    teams = ranks[0]
-    return {
-        t: sum(w * r[t] for r, w in zip(ranks, weights, strict=True)) for t in teams
-    }
-
-
-def broken_ties(sums, values, cases, column, sign):
-    means = {t: -sign * mean_of(values, t, cases, column) for t in sums}
-    return places({team: (sums[team], means[team]) for team in sums})
-
-
-def kits23(values, groups):
-    """Ranks of mean Dice and mean surface Dice; equal ones by tumor Dice."""
-    ranks = [ranks_of_means(values, groups, column, 1) for column in ("dsc", "nsd")]
-    return broken_ties(weighted(ranks, (1, 1)), values, groups, "dsc_tumor", 1)
-
-
-def segrap25(values, groups):
-    """Ranks by class and metric in each cohort, averaged there, then over cohorts."""
-    sums = Counter()
-    for cohort in set(groups.values()):
-        cases = [case for case in groups if groups[case] == cohort]
-        for column in ("dsc_gtvp", "dsc_gtvnd", "nsd_gtvp", "nsd_gtvnd"):
-            sums.update(ranks_of_means(values, cases, column, 1))
-    return places(sums)
-
-
-def toothfairy3(values, groups):
-    """Ranks by class and metric, and of time with the weight of all classes."""
-    ranks = [
-        ranks_of_means(values, groups, f"{metric}_{organ}", sign)
-        for metric, sign in (("dsc", 1), ("hd95", -1))
-        for organ in ("lower_jawbone", "upper_jawbone")
-    ]
-    ranks.append(ranks_of_means(values, groups, "runtime_s", -1))
-    sums = weighted(ranks, (1, 1, 1, 1, 2))
-    return broken_ties(sums, values, groups, "max_gpu_memory_mb", -1)
-
-
-def autopet3(values, groups):
-    """Ranks in each subset; their weighted mean; equal ones by Dice.
-
-    The mean over subsets of a metric's ranks, and of metrics after, is that of all.
-    """
-    sums, dice = Counter(), defaultdict(list)
-    for subset in set(groups.values()):
-        cases = [case for case in groups if groups[case] == subset]
-        for column, sign, weight in (("dsc", 1, 2), ("fpv", -1, 1), ("fnv", -1, 1)):
-            for team, rank in ranks_of_means(values, cases, column, sign).items():
+    for cases in members.values():
+        for column, sign, weight in columns:
+            for team, rank in places(means(cases, column, sign)).items():
                 sums[team] += weight * rank
-                if column == "dsc":
-                    dice[team].append(mean_of(values, team, cases, column))
-    return places({team: (sums[team], -round(fmean(dice[team]), 10)) for team in sums})
-
-
-SCHEMES = {
-    "kits23": ("kits23", kits23, ("dsc_tumor",), 1),
-    "segrap25": (RANKINGS / "segrap25.toml", segrap25, (), 2),
-    "toothfairy3": (RANKINGS / "toothfairy3.toml", toothfairy3,
-                    ("max_gpu_memory_mb",), 1),
-    "autopet3": (AUTOPET3, autopet3, (), 4),
-}  # fmt: skip
-"""The file, the twin, columns beside those that are ranked, and how many groups."""
+        if tie:
+            ties.update(means(cases, *tie))
+    return places({team: (sums[team], round(ties[team], 10)) for team in sums})
 
 
 def draw_board(name, folder, seed, cases=9, teams=5):
     """A challenge, its table of coarse values, in which teams often tie, and groups."""
-    source, _, extra, number = SCHEMES[name]
+    source, letters, columns, tie = SCHEMES[name]
     read = partial(read_text, folder) if source is AUTOPET3 else flare.read_challenge
     challenge, chance = read(source), random.Random(seed)
     rules = rules_of(challenge)
-    groups = {f"c{case}": "ABCD"[case % number] for case in range(cases)}
+    groups = {f"c{case}": letters[case % len(letters)] for case in range(cases)}
+    names = dict.fromkeys([*(column for column, _, _ in columns), *tie[:1]])
     values = {
         (team, case, column): chance.choice((0.25, 0.5, 0.75, 1.0))
-        for column in (*rules.names, *extra)
+        for column in names
         for team in "abcdefg"[:teams]
         for case in groups
     }
@@ -150,18 +114,19 @@ def draw_board(name, folder, seed, cases=9, teams=5):
     table = replace(table, metrics=ranked, others=table.metrics[len(ranked) :])
     if challenge.scheme.group:
         table = replace(table, groups=tuple(groups[case] for case in table.cases))
-    return rules, table, values, groups
+    members = {letter: [c for c in groups if groups[c] == letter] for letter in letters}
+    return rules, table, values, members
 
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_200_boards_rank_as_the_rules_say(name, tmp_path):
     has_ties = 0
     for seed in range(200):
-        rules, table, values, groups = draw_board(name, tmp_path, seed)
+        rules, table, values, members = draw_board(name, tmp_path, seed)
 
         standings = rank_teams(table, rules).standings
 
-        expected = SCHEMES[name][1](values, groups)
+        expected = slow_ranks(name, values, members)
         assert {place.team: place.rank for place in standings} == expected, seed
         has_ties += len({place.score for place in standings}) < len(standings)
     assert has_ties > 10
@@ -170,22 +135,11 @@ def test_200_boards_rank_as_the_rules_say(name, tmp_path):
 @pytest.mark.parametrize("name", SCHEMES)
 def test_frequencies_are_those_of_an_independent_simulation(name, tmp_path):
     """Cases are drawn in each group; 0.07 are three standard errors of both shares."""
-    rules, table, values, groups = draw_board(name, tmp_path, 3, cases=12, teams=3)
+    rules, table, values, members = draw_board(name, tmp_path, 3, cases=12, teams=3)
     chance, firsts, draws = random.Random(1), Counter(), 1000
-    members = defaultdict(list)
-    for case, group in groups.items():
-        members[group].append(case)
     for _ in range(draws):
-        drawn, drawn_groups = {}, {}
-        for group, cases in members.items():
-            for place, case in enumerate(chance.choices(cases, k=len(cases))):
-                drawn_groups[f"{group}{place}"] = group
-                drawn |= {
-                    (team, f"{group}{place}", column): values[team, case, column]
-                    for team, of, column in values
-                    if of == case
-                }
-        ranks = SCHEMES[name][1](drawn, drawn_groups)
+        drawn = {g: chance.choices(own, k=len(own)) for g, own in members.items()}
+        ranks = slow_ranks(name, values, drawn)
         firsts.update(team for team, rank in ranks.items() if rank == 1)
     board = table.board(rules, table.teams)
 
