@@ -73,7 +73,8 @@ mean of these ranks'
         if self.ties_by:
             titles = (metric_named(name).title_within for name in self.ties_by)
             text += f"; teams that are equal then, by {listing(titles, last=', then ')}"
-        return f"{text}."
+        no_ranks = " No case has ranks of its own." if self.is_of_means else ""
+        return f"{text}.{no_ranks}"
 
 
 PLAIN_SCHEME = SchemeRules()

@@ -191,7 +191,7 @@ def aggregate_ranks(board: Board, average: Average) -> tuple[int, ...]:
     else:
         values = np.nanmedian(values, axis=1)
     # Sums of the same values in another order differ in their last bits.
-    return _ranks_by_metric(rounded(values, ".12g"), board.rules)
+    return _ranks_by_metric(rounded(values, ".12g"), board)
 
 
 def ranks_by_tests(
@@ -204,13 +204,13 @@ def ranks_by_tests(
     for test in tests:
         if (test.p_holm if is_adjusted else test.p) <= ALPHA:
             beaten[numbers[test.team], columns[test.metric]] += 1
-    return _ranks_by_metric(-beaten, board.rules)
+    return _ranks_by_metric(-beaten, board)
 
 
-def _ranks_by_metric(values: Values, rules: RankingRules) -> tuple[int, ...]:
+def _ranks_by_metric(values: Values, board: Board) -> tuple[int, ...]:
     """Ranks by the weighted sum of the ranks by each column."""
     ranks: Integers = 2 * np.array([ranks_by_sums(column) for column in values.T]).T
-    return ranks_by_sums(ranks @ rules.weights)
+    return board.ranks_by(ranks @ board.rules.weights)
 
 
 # --- First place ------------------------------------------------------------------

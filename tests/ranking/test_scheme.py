@@ -66,7 +66,7 @@ SCHEMES = {
         AUTOPET3, "ABCD", [("dsc", 1, 2), ("fpv", -1, 1), ("fnv", -1, 1)], ("dsc", 1)
     ),
 }  # fmt: skip
-"""The file; and by the page of the challenge: the groups, each ranked column with its good
+"""The file; and by the challenge's page: the groups, each ranked column with its good
 end and its weight, and what orders teams that are equal."""
 
 

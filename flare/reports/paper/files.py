@@ -40,7 +40,6 @@ from flare.reports.ranking.words import (
     plain,
     recount_text,
     scheme_moves,
-    scheme_text,
     scheme_title,
     tau_text,
     tests_text,
@@ -158,7 +157,7 @@ def analysis_text(analysis: Analysis) -> str:
         analysis.table.roll.interim_text,
         left_out_text(analysis),
         all_cases_text(analysis.rules.names),
-        scheme_text(analysis.rules),
+        analysis.rules.scheme.text,
         "\n".join(ranking),
         "\n".join([prize_text(analysis.rules), *analysis.decisions.lines, *missing]),
     ]

@@ -19,7 +19,6 @@ from flare.reports.ranking.words import (
     counted_text,
     guests_note,
     left_out_text,
-    scheme_text,
     tests_text,
 )
 from flare.reports.render.text import escaped_markdown, latex, latex_file, markdown
@@ -34,7 +33,7 @@ def page_text(analysis: Analysis) -> str:
         analysis.table.roll.interim_text,
         left_out_text(analysis),
         all_cases_text(analysis.rules.names),
-        scheme_text(analysis.rules),
+        analysis.rules.scheme.text,
     )
     for note in filter(None, notes):
         lines += [escaped_markdown(note), ""]
@@ -59,7 +58,7 @@ def latex_text(analysis: Analysis) -> str:
         caption,
         left_out_text(analysis),
         all_cases_text(rules.names),
-        scheme_text(rules),
+        rules.scheme.text,
         guests_note(analysis),
     )
     ranking = ranking_table(analysis, "{title}", " ".join(filter(None, notes)))

@@ -50,7 +50,6 @@ from flare.reports.ranking.words import (
     guests_note,
     left_out_text,
     ranks_without,
-    scheme_text,
     too_few_text,
 )
 from flare.reports.scores import group_title, reason_for_silence
@@ -65,6 +64,10 @@ RANKS_NOTE = (
     "Ranked by the same rules, as if the cases of a group were all that there are."
 )
 
+FLARES_SCORE = (
+    "mean of the ranks on all cases by each metric, these means averaged by their"
+    " weights, divided by the number of teams"
+)
 LOOKED_AT = 2
 """At most this many things to look at stand above the ranking, which has its first 11
 teams on the first screen then; all stand below."""
@@ -146,7 +149,7 @@ def public_ranking(
     notes = [
         left_out_text(analysis),
         all_cases_text(rules.names),
-        scheme_text(rules),
+        rules.scheme.text,
         guests_note(analysis),
     ]
     if has_means and any(mean.missing for mean in means.rows):
@@ -231,18 +234,11 @@ def _settings(
     for metric, rule in zip(metrics, rules.metrics, strict=True):
         better = f"{rule.better.value} is better"
         weights.append(f"{metric.heading} ({better}, weight {rule.weight:g})")
-    score = (
-        "mean of the ranks on all cases by each metric, these means averaged by their"
-        " weights, divided by the number of teams"
-    )
-    if rules.scheme.text:
-        score = f"{rules.scheme.text} The score is this mean by the metrics' weights,"
-        score += " divided by the number of teams."
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     return (
         ("challenge", f"{challenge.name} ({challenge.key})"),
         ("metrics", ", ".join(weights)),
-        ("score", score),
+        ("score", rules.scheme.text or FLARES_SCORE),
         ("ties", rules.ties.value),
         ("missing results", rules.missing.value),
         ("gate of efficiency", gate),

@@ -19,7 +19,7 @@ from flare.ranking.rank import Analysis, Standing
 from flare.ranking.uncertainty import RankInterval
 from flare.reports.ranking.organs import OrganMeans
 from flare.reports.ranking.page import PublicRanking
-from flare.reports.ranking.words import left_out_text, plain, scheme_text
+from flare.reports.ranking.words import left_out_text, plain
 from flare.reports.render.text import escaped_markdown, markdown_lines
 from flare.results.efficiency_csv import RunStatus
 
@@ -118,7 +118,7 @@ def own_standing(
         notes.insert(0, gate)
     results = _own_results(analysis, standing.team, metrics)
     notes += _answer_notes(metrics, results[0])
-    notes.append(scheme_text(rules))
+    notes.append(rules.scheme.text)
     return OwnStanding(
         team=standing.team,
         challenge=analysis.challenge.name,

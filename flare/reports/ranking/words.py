@@ -43,14 +43,6 @@ def left_out_text(analysis: Analysis) -> str:
     return " ".join(sentences)
 
 
-def scheme_text(rules: RankingRules) -> str:
-    """Tell how values become one ranking; empty of FLARE's own."""
-    text = rules.scheme.text
-    if rules.scheme.is_of_means:
-        text += " A case has no ranks of its own, and none are told."
-    return text
-
-
 def all_cases_text(metrics: Iterable[str]) -> str:
     """Tell which metrics have one value of all cases; empty if none has.
 
