@@ -355,7 +355,7 @@ class _Reader:
         return self.convert(value, _part_for(value, get_args(hint)), key)
 
     def _items(self, value: object, hint: Any, key: str) -> Any:
-        if not isinstance(value, list):
+        if not isinstance(value, (list, tuple)):
             raise ValueError(f"{key} is {safe(repr(value))}, expected a list")
         keys = [f"{key}[{number}]" for number in range(1, len(value) + 1)]
         items = self._all(value, get_args(hint)[0], keys)

@@ -66,7 +66,7 @@ def score_pair(
     challenge: str | Challenge = "flare21",
     *,
     spacing: Sequence[float] | None = None,
-    labels: Mapping[str, int] | None = None,
+    labels: Mapping[str, int | Sequence[int]] | None = None,
     tolerance: float | None = None,
     grid: Literal["strict", "size"] | None = None,
     unknown_labels: Literal["refuse", "ignore"] | None = None,
@@ -84,10 +84,11 @@ def score_pair(
         Name of a bundled challenge, path of a TOML file, or a challenge read before.
     spacing : sequence of float, optional
         Voxel size in mm along z, y, x. Arrays need it; nothing else may have it.
-    labels : mapping of str to int, optional
+    labels : mapping of str to int, or to several, optional
         In place of a challenge: the label of each organ by its name, in lower-case
-        letters, digits and underscores. All other labels are background, and an organ
-        counts 1 where neither has it, 0 where one has it.
+        letters, digits and underscores; several for a region, which may share them.
+        All other labels are background, and an organ counts 1 where neither has it, 0
+        where one has it.
     tolerance : float, optional
         The tolerance of NSD in mm for all organs, 1 mm if left out. It goes with
         `labels` alone: the organs of a challenge have their own.
@@ -184,7 +185,9 @@ def score_pair(
 
 
 def _challenge_of(
-    labels: Mapping[str, int], tolerance: float | None, challenge: str | Challenge
+    labels: Mapping[str, int | Sequence[int]],
+    tolerance: float | None,
+    challenge: str | Challenge,
 ) -> Challenge:
     if challenge != "flare21":
         raise ValueError("give a challenge or labels, not both")

@@ -1,5 +1,6 @@
 """flare.score_pair: files and images in memory score what an evaluation says."""
 
+import math
 from dataclasses import replace
 
 import nibabel as nib
@@ -231,19 +232,20 @@ def test_arrays_score_what_files_of_their_grid_score(tmp_path, kind):
 def test_arrays_by_labels_and_a_tolerance_equal_brute_force():
     """Labels that are not asked for are background; the mean is over those that are."""
     reference, prediction = random_maps()
-    labels = {"spleen": 3, "liver": 1}
+    labels = {"spleen": 3, "liver": 1, "both": (1, 3)}
 
     score = flare.score_pair(
         reference, prediction, spacing=SPACING, labels=labels, tolerance=2.5
     )
 
-    assert [organ.organ for organ in score.organs] == ["spleen", "liver"]
+    assert [organ.organ for organ in score.organs] == [*labels]
     for organ in score.organs:
-        masks = [array == labels[organ.organ] for array in (reference, prediction)]
+        region = labels[organ.organ]
+        masks = [np.isin(array, region) for array in (reference, prediction)]
         assert organ.dsc == brute_force_dsc(*masks)
         nsd = brute_force_nsd(*masks, SPACING, 2.5)
         assert organ.nsd == pytest.approx(nsd, abs=1e-12)
-    assert score.dsc == sum(organ.dsc for organ in score.organs) / 2
+    assert score.dsc == math.fsum(organ.dsc for organ in score.organs) / 3
     assert score.unknown_labels == (2, 4)
     default = flare.score_pair(reference, prediction, spacing=SPACING, labels=labels)
     nsd = brute_force_nsd(reference == 3, prediction == 3, SPACING, 1.0)

@@ -116,6 +116,7 @@
       for (let row = 0; row < rows; row++) {
         for (let column = 0; column < columns; column++) {
           const own = part(row, column);
+          if (!own) continue;
           for (const organ of parts[own]) {
             const heart = hearts[organ];
             [1, column + 0.5, row + 0.5].forEach((place, n) => heart[n] += place);
