@@ -1,5 +1,6 @@
 """Rankings that are not FLARE's, by a slow twin and their pages."""
 
+import math
 import random
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import flare
+from flare.challenge.metrics import LEFT_OUT
 from flare.challenge.scheme import Ties
 from flare.ranking.rank import rank_results, rank_teams
 from flare.ranking.rules import RankingOptions, rules_of
@@ -71,8 +73,9 @@ end and its weight, and what orders teams that are equal."""
 
 
 def places(scores):
-    """The rank of each team by scores, of which smaller ones are better."""
-    return {t: 1 + sum(s < own for s in scores.values()) for t, own in scores.items()}
+    """The rank of each team by scores, smaller ones better; the last without any."""
+    ranks = {t: 1 + sum(s < own for s in scores.values()) for t, own in scores.items()}
+    return {t: len(ranks) if scores[t] == math.inf else ranks[t] for t in ranks}
 
 
 def slow_ranks(name, values, members):
@@ -82,9 +85,12 @@ def slow_ranks(name, values, members):
 
     def means(cases, column, sign):
         # Rounded, as sums in another order differ in their last bits.
-        teams = {team for team, _, _ in values}
-        own = {t: fmean(values[t, case, column] for case in cases) for t in teams}
-        return {team: round(-sign * mean, 11) for team, mean in own.items()}
+        scores = {}
+        for team in {team for team, _, _ in values}:
+            own = [values[team, case, column] for case in cases]
+            present = [value for value in own if value is not None]
+            scores[team] = round(-sign * fmean(present), 11) if present else math.inf
+        return scores
 
     for cases in members.values():
         for column, sign, weight in columns:
@@ -109,7 +115,12 @@ def draw_board(name, folder, seed, cases=9, teams=5):
         for team in "abcdefg"[:teams]
         for case in groups
     }
-    table = make_table(values)
+    if source is AUTOPET3:  # a case without lesions has no Dice
+        for team, case, column in values:
+            is_free = column == "dsc" and int(case[1:]) * (seed + 7) % 4 == 1
+            if is_free or (column == "fnv" and chance.random() < 0.2):
+                values[team, case, column] = None
+    table = make_table(values, reason=LEFT_OUT)
     ranked = tuple(c for c in table.metrics if c in rules.names)
     table = replace(table, metrics=ranked, others=table.metrics[len(ranked) :])
     if challenge.scheme.group:
