@@ -254,23 +254,11 @@ def make_grid(
 ) -> Grid:
     """A grid from the numbers of a file.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Numbers of voxels along z, y, x.
-    spacing_xyz : iterable of float
-        Voxel size in mm along x, y, z.
-    affine : iterable of iterable of float, shape (3, 4)
-        Three rows that turn voxel (x, y, z, 1) into a position in mm, in RAS.
-    is_placed : bool
-        Whether the file says where it lies.
-    unit : str
-        The unit that it names, if it is another one than mm.
-
-    Raises
-    ------
-    FileFormatError
-        If a number is not finite, or is far beyond any patient.
+    `shape` has the numbers of voxels along z, y, x, and `spacing_xyz` the voxel size in
+    mm along x, y, z. The three rows of `affine` turn a voxel (x, y, z, 1) into a
+    position in mm, in RAS. `is_placed` is whether the file says where it lies, and
+    `unit` the one that it names, if that is another one than mm. A FileFormatError is
+    raised if a number is not finite, or is far beyond any patient.
     """
     # Numbers of Python: a call of NumPy takes longer than to look at all of them.
     size_x, size_y, size_z = sizes = tuple(map(float, spacing_xyz))
@@ -299,24 +287,10 @@ def make_placed_grid(
 ) -> Grid:
     """A grid of a file that has any number of axes, and steps along each of them.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Numbers of voxels along z, y, x.
-    axes : ndarray of float, shape (n, n)
-        From a voxel to the next one along x, y, z, ..., in mm: a row for each axis.
-    spacing, origin : ndarray of float, shape (n,)
-        Voxel size and position of the first voxel in mm, along x, y, z, ...; missing
-        ones are 1 and 0.
-    to_ras : ndarray of float, shape (3,)
-        1 or -1 for each direction of the file's space, such as `LPS`.
-    unit : str
-        As for `make_grid`.
-
-    Raises
-    ------
-    FileFormatError
-        As `make_grid`.
+    `axes`, of shape (n, n), has a row for each of x, y, z, ...: the way from a voxel to
+    the next one, in mm. `spacing` and `origin`, of shape (n,), are voxel size and
+    position of the first voxel in mm; missing ones are 1 and 0. `to_ras` is 1 or -1 for
+    each direction of the file's space, such as `LPS`. All else is as in `make_grid`.
     """
     affine = np.eye(3, 4)
     count = min(len(axes), 3)
