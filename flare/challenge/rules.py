@@ -503,6 +503,16 @@ class Challenge(Checked):
         return {organ.name: organ.lesions for organ in organs if organ.lesions}
 
     @property
+    def gaps_text(self) -> str:
+        """A sentence on values of all cases that can be missing; empty without any."""
+        if not (self.absent_organs.may_leave_out or "missed_volume" in self.metrics):
+            return ""
+        return (
+            "A result has no value in a column where each case is left out, and is on"
+            " no board that ranks by it."
+        )
+
+    @property
     def unfair_ranks(self) -> str:
         """Why teams cannot be ranked on each case; empty if they can be."""
         absent = self.absent_organs

@@ -369,6 +369,7 @@ def _label_map_references(
         *_absent(absent, challenge),
         *_doubt_lines(doubts),
         cases_text(cases, references[0].prediction_name),
+        *filter(None, [challenge.gaps_text]),
         *filter(None, [names_advice(challenge.names, challenge.key, ending)]),
     ]
 

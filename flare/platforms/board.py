@@ -98,6 +98,7 @@ def files_text(challenge: Challenge) -> str:
         pattern = challenge.names.prediction_of(CASE)
         names = f"`{pattern}`, where {CASE} is the case"
     text = LABEL_MAPS.format(labels=challenge.labels_text, names=names)
+    text = f"{text} {challenge.gaps_text}".rstrip()
     tables = tables_text(challenge)
     return f"{text} Beside them is {tables}." if tables else text
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flare.challenge.metrics import SCORES
+from flare.challenge.metrics import METRICS, SCORES, Better
 from flare.challenge.reading import read_challenge
-from flare.challenge.rules import Challenge
+from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.errors import FlareError
 from flare.common.text import listing, safe
 from flare.ranking.decisions import (
@@ -291,12 +291,16 @@ def analyse(
 
 
 def read_scored(results: Path, challenge: str) -> ResultTable | None:
-    """Read the DSC and NSD of teams, whether or not the challenge ranks by them.
+    """Read the first scores of teams, whether or not the challenge ranks by them.
 
     The result is None where teams cannot be compared yet.
     """
-    metrics = ranked_metrics(read_challenge("flare21"), SCORES)
     try:
-        return read_results(results, metrics, read_challenge(challenge))
+        rules = read_challenge(challenge)
+        metrics = []
+        for name in rules.metrics[: len(SCORES)]:
+            better = METRICS[name].better or Better.LOWER
+            metrics.append(RankedMetric(metric=name, better=better))
+        return read_results(results, metrics, rules)
     except (FlareError, OSError):
         return None

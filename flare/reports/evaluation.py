@@ -225,7 +225,7 @@ def _mean_tile(scores: CaseScores, metric: Metric) -> Tile:
         note = f"median {metric.text(median(mean.present))}"
     elif metric.is_share:
         note = f"no interval: {mean.interval_text}"
-    title = f"Mean {heading_within(metric)}"
+    title = f"Mean {heading_within(metric)}{scores.number_text(mean)}"
     return Tile(name=title, value=cell.text, exact=cell.exact, note=note)
 
 
@@ -255,7 +255,10 @@ def _best_scores(scores: CaseScores) -> list[Part]:
 
 def distribution(scores: CaseScores, metric: Metric) -> Chart:
     """A chart with a row for each organ, and a dot in it for each case."""
-    rows = [(title, scores.mean(metric.name + suffix)) for suffix, title in scores.rows]
+    rows = []
+    for suffix, title in scores.rows:
+        mean = scores.mean(metric.name + suffix)
+        rows.append((f"{title}{scores.number_text(mean)}", mean))
     values = [mean.values for _, mean in rows]
     chart = _spread(
         scores,
@@ -389,7 +392,8 @@ def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart
     rows = []
     for name, case_numbers in grouping.groups:
         title = group_title(name, len(case_numbers))
-        rows.append((title, scores.mean(metric.name, case_numbers)))
+        mean = scores.mean(metric.name, case_numbers)
+        rows.append((f"{title}{scores.number_text(mean)}", mean))
     return _spread(
         scores,
         metric,
@@ -405,7 +409,7 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
         for suffix, organ in scores.rows:
             mean = scores.mean(metric.name + suffix, numbers)
             cell = scores.cell(metric, mean.value)
-            organ_cell = Cell(organ, css="left")
+            organ_cell = Cell(f"{organ}{scores.number_text(mean)}", css="left")
             rows.append((name, len(numbers), organ_cell, cell, mean.interval_text))
     caption = f"{metric.heading} by {grouping.column} and organ"
     heads = ("group", "cases", "organ", "mean", "95 % interval")

@@ -133,6 +133,13 @@ class CaseScores:
             return Mean(column, values, self.means.get(column))
         return Mean(column, _pick(values, numbers))
 
+    def number_text(self, mean: Mean) -> str:
+        """The number of cases of a mean, where some are left out; else empty."""
+        cases = len(mean.present)
+        if self.absent != NO_VALUE or cases == len(mean.values):
+            return ""
+        return f" ({cases} of {len(mean.values)})"
+
     def cell(
         self, metric: Metric, value: float | None, *, is_shaded: bool = False
     ) -> Cell:

@@ -61,6 +61,11 @@ By hand, in the bundle or in the site's editor:
 - competition.yaml: the dates of the phase, and how often people may submit
 - who may take part, whom they can ask, and the queue, if you have one of your own"""
 
+LAST = (
+    "The board shows the last submission of each, not the best: to the site, a score"
+    " that is left out is the best. Keep Force_Best out of competition.yaml."
+)
+
 NO_KERNEL = (
     "It has no compiled kernel, and counts by NumPy, more slowly. To have one, run this"
     " on Linux with a C compiler."
@@ -167,6 +172,7 @@ def write_bundle(options: BundleOptions) -> tuple[str, ...]:
         f"{text}\n\nWrote {printable(options.output)}.",
         f"Each submission fetches the scoring program, {program_mb:.0f} MB, and is"
         f" evaluated in about {seconds:.0f} s of {options.time_limit_s} s.",
+        *([LAST] if challenge.gaps_text else []),
         *([NO_KERNEL] if is_plain and challenge.organs else []),
         BY_HAND,
     )
@@ -259,6 +265,7 @@ def _own_files(
     settings = {
         "challenge": name,
         "columns": columns,
+        "may_lack": bool(challenge.gaps_text),
         "page": options.page,
         "time_limit_s": OWN_SHARE * options.time_limit_s,
     }

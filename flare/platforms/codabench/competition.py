@@ -161,8 +161,12 @@ def leaderboard_for(challenge: Challenge) -> Leaderboard:
     columns = []
     for index, metric in enumerate(metrics):
         columns.append(_column_of(metric, index, challenge.board.decimals))
+    # A missing score is the best to the site: the last submission is shown instead.
+    is_last = bool(challenge.gaps_text)
     return Leaderboard(
-        submission_rule=SubmissionRule.FORCE_BEST,
+        submission_rule=SubmissionRule.FORCE_LAST
+        if is_last
+        else SubmissionRule.FORCE_BEST,
         primary_index=metrics.index(ranked[0]),
         columns=tuple(columns),
     )

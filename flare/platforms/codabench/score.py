@@ -47,6 +47,8 @@ def score(settings: dict[str, Any], work: str) -> dict[str, float]:
     for key, name, decimals in settings["columns"]:
         value = aggregates.get(name)
         # With NaN the site keeps no scores at all; a missing one is the best to it.
+        if value is None and name in aggregates and settings.get("may_lack"):
+            continue  # it is left out of all cases
         if not (isinstance(value, int | float) and math.isfinite(value)):
             text = f"The evaluation has no number for {name}."
             raise Failure(f"{text} Please tell the organisers.")

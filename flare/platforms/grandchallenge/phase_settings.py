@@ -133,6 +133,7 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
     ranked = ranked_metrics(challenge, metrics)
     ranked = ranked or [*(scores or totals[:1]), *efficiency]
     files = f"Labels: {challenge.labels_text}." if challenge.organs else ""
+    files = f"{files} {challenge.gaps_text}".strip()
     if challenge.answers:
         files = f"{files} Answers: {tables_text(challenge)}.".strip()
     phase = _with_columns(

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.metrics import (
+    LEFT_OUT,
     SCORES,
     Metric,
     definitions_in_use,
@@ -461,6 +462,8 @@ def _absent_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
             f" prediction has {reference}, and one that only the reference has"
             f" {prediction}."
         )
+    if LEFT_OUT in map(str, rules.values()):
+        yield "What has no value by that is in no mean, whatever the metric."
 
 
 def _metrics(rules: Mapping[str, Any]) -> tuple[Metric, ...]:
@@ -485,7 +488,8 @@ def _absent_values(metric: Metric, rules: Mapping[str, Any]) -> tuple[str, ...]:
     """Values of an organ in neither map, in the prediction, and in the reference."""
     if metric.name in SCORES:
         places = ("both", "reference", "prediction")
-        return tuple(_number(rules.get(f"absent_organs.in_{key}")) for key in places)
+        values = (rules.get(f"absent_organs.in_{key}") for key in places)
+        return tuple("no value" if v == LEFT_OUT else _number(v) for v in values)
     worst, unit = _worst_value(metric, rules), f" {metric.unit}".rstrip()
     # A signed metric has its worst value only where the prediction lacks the organ.
     too_large = worst if metric.better else _number(-(metric.worst or 0))

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from flare.challenge.reading import read_challenge
+from flare.evaluation.check import check_references
+from flare.platforms.board import files_text
+from flare.platforms.codabench.competition import SubmissionRule, leaderboard_for
 from flare.platforms.codabench.packages import package_names
 from tests.builders import (
     ROOT,
@@ -20,6 +23,7 @@ from tests.builders import (
     read_metrics,
     run_evaluate,
     write_cases,
+    write_file,
 )
 from tests.builders.codabench import lay_out, run_scoring, write_light_bundle
 from tests.evaluation.refusals import MESSAGES, REFUSALS
@@ -70,6 +74,25 @@ def test_scores_are_means_with_a_decimal_more_than_on_the_page(make_app):
     assert scores["dsc_mean"] == round((3 + 6 / 7) / 4, 4)
     assert "validation_001" in outputs(app)[PAGE]
     assert "0.857142" not in outputs(app)[PAGE]
+
+
+def test_what_is_left_out_of_all_cases_is_no_score(make_app, tmp_path):
+    """No case has an aorta. A missing score is the best to the site: not Force_Best."""
+    rule = '[absent_organs]\nin_both = "left_out"\nin_reference = "left_out"\n'
+    text = f'extends = "flare22"\nname = "Mine"\n{rule}'
+    challenge = write_file(tmp_path / "mine.toml", text)
+    app = make_app(challenge=str(challenge))
+    write_shifted(app)
+
+    assert run_scoring(app).returncode == 0
+
+    scores = json.loads(outputs(app)["scores.json"])
+    assert scores["dsc_liver_mean"] == 0.8571
+    assert not [key for key in scores if "aorta" in key]
+    rules = read_challenge(challenge)
+    assert leaderboard_for(rules).submission_rule is SubmissionRule.FORCE_LAST
+    assert "on no board that ranks by it" in files_text(rules)
+    assert "on no board that" in check_references(tmp_path / "labels", rules)
 
 
 def test_means_alone_leave_single_cases_out(make_app):
