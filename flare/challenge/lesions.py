@@ -96,18 +96,19 @@ class Definition:
             steps = f"{self.widened} step{'s' * (self.widened > 1)} by 18 neighbours"
             yield f"those of the reference that join when widened by {steps} are one"
         if self.pairs is Pairs.BY_ORDER:
-            yield f"pairs with an IoU of {self.least_iou:g} or more are one to one,"
-            " the largest IoU first"
+            iou = f"an IoU of {self.least_iou:g} or more"
+            yield f"pairs with {iou} are one to one, the largest IoU first"
         elif self.widened:
             yield "all of the prediction that touch one so widened belong to it"
         else:
             yield "all that share a voxel belong together"
         if self.above_mm3:
-            yield f"those of the reference of at most {self.above_mm3:g} mm3, and what"
-            " belongs to them alone, are left out"
+            size = f"at most {self.above_mm3:g} mm3"
+            yield f"those of {size}, and what belongs to them alone, do not count"
         if self.mean:
-            yield "means are over references and false lesions, which count 0, or"
-            f" {self.mean.missed_distance_mm:g} mm, as do missed ones"
+            yield "the mean is over those of the reference and false ones"
+            hd95 = f"an HD95 of {self.mean.missed_distance_mm:g} mm"
+            yield f"missed and false ones have a DSC and an NSD of 0, and {hd95}"
         if self.hits is Hits.PREDICTIONS:
             yield "recall counts references, precision lesions of the prediction"
 

@@ -12,7 +12,13 @@ from enum import Enum
 
 from flare.challenge.answers import KINDS
 from flare.challenge.formats import CASE, PLAIN_NAMES
-from flare.challenge.metrics import ANSWER_METRICS, METRICS, Better, Metric
+from flare.challenge.metrics import (
+    ANSWER_METRICS,
+    Better,
+    Metric,
+    lesions_by,
+    metric_named,
+)
 from flare.challenge.rules import Challenge
 from flare.common.text import listing
 
@@ -39,13 +45,15 @@ def organ_metrics(challenge: Challenge) -> list[Metric]:
     metrics = []
     for organ in challenge.organs:
         for metric in _means(challenge):
-            name = f"{metric.name}_{organ.name}"
-            metrics.append(replace(metric, name=name, part=organ.name))
+            if organ.has(metric.name):
+                name = f"{metric.name}_{organ.name}"
+                metrics.append(replace(metric, name=name, part=organ.name))
     return metrics
 
 
 def _means(challenge: Challenge) -> list[Metric]:
-    metrics = [METRICS[name] for name in challenge.metrics]
+    with lesions_by(challenge.lesions):
+        metrics = [*map(metric_named, challenge.metrics)]
     return [metric for metric in metrics if metric.tells_means or metric.tells_cases]
 
 

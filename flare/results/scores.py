@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.formats import PLAIN_NAMES, FileNames
-from flare.challenge.metrics import METRICS, Metric, metric_named, metrics_in
+from flare.challenge.lesions import lesions_in
+from flare.challenge.metrics import Metric, lesions_by, metric_named, metrics_in
 from flare.challenge.reading import Rule
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
@@ -338,7 +339,8 @@ def results_table(results: Results) -> str:
 
 def _organ_table(results: Results) -> Iterator[str]:
     columns = results.metrics
-    metrics = [METRICS[name] for name in results.cases[0].by_metric]
+    with lesions_by(lesions_in(results.provenance.rules)):
+        metrics = [*map(metric_named, results.cases[0].by_metric)]
     titles, names = [""], [""]
     for metric in metrics:
         for name in (*metric.statistics, "std"):

@@ -33,10 +33,15 @@ class OrganMeans:
         teams = {team: self.teams[team]}
         return replace(self, teams=teams, guests=frozenset(), best=frozenset())
 
-    def cell(self, team: str, number: int) -> Cell:
-        """The mean of a team by an organ, on its shade; the best one is bold."""
-        cell = metric_cell(self.metric, self.teams[team][number])
-        is_best = (team, self.organs[number]) in self.best
+    def cell(self, team: str, organ: str) -> Cell:
+        """The mean of a team by an organ, on its shade; the best one is bold.
+
+        An organ without lesions has no metric of them.
+        """
+        if organ not in self.organs:
+            return Cell("-", css="none")
+        cell = metric_cell(self.metric, self.teams[team][self.organs.index(organ)])
+        is_best = (team, organ) in self.best
         return replace(cell, css=f"{cell.css} {BEST}".strip()) if is_best else cell
 
 
@@ -117,9 +122,9 @@ def _best(
 def organ_table(means: OrganMeans) -> Table:
     """A row for each team, in the order of the ranking, and a column for each organ."""
     columns = [Column("team", means.teams, is_text=True)]
-    for number in range(len(means.organs)):
-        cells = [means.cell(team, number) for team in means.teams]
-        columns.append(Column(means.titles[number], cells))
+    for organ, organ_title in zip(means.organs, means.titles, strict=True):
+        cells = [means.cell(team, organ) for team in means.teams]
+        columns.append(Column(organ_title, cells))
     guests = [n for n, team in enumerate(means.teams) if team in means.guests]
     title = f"{means.metric.heading} by organ, means over {count(means.cases, 'case')}"
     best = sorted(means.best, key=lambda pair: (means.organs.index(pair[1]), pair[0]))
@@ -130,10 +135,12 @@ def organ_table(means: OrganMeans) -> Table:
 
 def team_table(team: str, all_means: Sequence[OrganMeans]) -> Table:
     """The means of one team: a row for each organ, and a column for each metric."""
-    organs = all_means[0].organs
-    columns = [Column("organ", all_means[0].titles, is_text=True)]
+    titles: dict[str, str] = {}
+    for means in reversed(all_means):
+        titles |= zip(means.organs, means.titles, strict=True)
+    columns = [Column("organ", titles.values(), is_text=True)]
     for means in all_means:
-        cells = map(partial(means.cell, team), range(len(organs)))
+        cells = map(partial(means.cell, team), titles)
         columns.append(Column(means.metric.heading, cells))
     caption = f"Own means by organ, over {count(all_means[0].cases, 'case')}"
     return table_of(caption, columns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from flare.common.files import file_names
 from flare.common.text import count
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.uncertainty import RankInterval
+from flare.reports.charts import present
 from flare.reports.ranking.organs import OrganMeans
 from flare.reports.ranking.page import PublicRanking
+from flare.reports.ranking.values import counted_row, without_nan
 from flare.reports.ranking.words import left_out_text, plain
 from flare.reports.render.text import escaped_markdown, markdown_lines
 from flare.results.efficiency_csv import RunStatus
@@ -70,8 +73,8 @@ class OwnStanding:
     interim: str
     counted: Mapping[str, ValuesByCase]
     """The values of missing results in means, by metric and case."""
-    means: Mapping[str, float | None]
-    """Its means by metrics whose cases are not told, as everybody may know them."""
+    means: Mapping[str, float]
+    """Its means by metrics of which no case is told, rounded as their records say."""
     organs: tuple[OrganMeans, ...] = ()
     """Its own means by organ, where everybody may know them."""
     places: tuple[int | None, ...]
@@ -135,7 +138,7 @@ def own_standing(
         draws_note=public.draws_note,
         interim=public.interim,
         counted=public.counted,
-        means=_told_means(metrics, standing.team, public),
+        means=_told_means(analysis, standing.team, public),
         organs=tuple(means.of_team(standing.team) for means in public.organs),
         places=_by_metric(public.metric_places, standing.team, rules.names),
         ranks_without=_by_metric(public.ranks_without, standing.team, rules.names),
@@ -143,12 +146,17 @@ def own_standing(
 
 
 def _told_means(
-    metrics: Sequence[Metric], team: str, public: PublicRanking
-) -> dict[str, float | None]:
-    """The public means of a team by metrics of which no case is told."""
-    number = [place.team for place in public.places].index(team)
-    names = [m.name for m in metrics if not m.tells_cases and m.name in public.means]
-    return {name: public.means[name][number][0] for name in names}
+    analysis: Analysis, team: str, public: PublicRanking
+) -> dict[str, float]:
+    """The means of a team by metrics of which no case is told, but means are."""
+    means = {}
+    for metric in map(metric_named, analysis.rules.names):
+        values = analysis.table.cube("value", [team], [metric.name])[0][:, 0]
+        scored = without_nan(values.tolist())
+        if not metric.tells_cases and metric.is_told(len(present(scored))):
+            counted = present(counted_row(scored, public.counted[metric.name]))
+            means[metric.name] = metric.told(fmean(counted))
+    return means
 
 
 def _by_metric(

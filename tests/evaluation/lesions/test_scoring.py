@@ -1,0 +1,177 @@
+"""Lesions from challenge file to pages: what is refused, scored, named, and told."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import flare
+from flare.challenge.lesion_metrics import LESION_METRICS
+from flare.challenge.metrics import (
+    METRICS,
+    definitions_in_use,
+    lesions_by,
+    metric_named,
+)
+from flare.common.schema import build
+from flare.platforms.board import organ_metrics, title_of, total_metrics
+from flare.reports.evaluation import participant_page
+from flare.reports.paper.methods import evaluation_methods
+from flare.reports.render.html import page_html
+from flare.reports.scores import own_scores
+from flare.results.metrics_json import metrics_json
+from flare.results.metrics_reading import read_evaluation
+from flare.results.scores import results_table
+from tests.builders import run_flare, write_nifti
+
+NAMES = [metric.name for metric in LESION_METRICS]
+WHOLE = {
+    "name": "whole",
+    "label": [1, 2],
+    "tolerance_mm": 1.0,
+    "lesions": "brats23-met",
+}
+CORE = {"name": "core", "label": 2, "tolerance_mm": 1.0}
+
+
+def challenge_of(*organs, metrics=("dsc", "nsd", *NAMES)):
+    rules = {"name": "Lesions", "organs": list(organs), "metrics": list(metrics)}
+    return build(flare.Challenge, rules, key="lesions", checksum="")
+
+
+MISTAKES = [
+    (
+        [CORE],
+        NAMES[:1],
+        r"metrics\[2\] is 'lesion_dsc', expected an organ with lesions",
+    ),
+    (
+        [WHOLE | {"in_mean": False}, CORE],
+        NAMES[:1],
+        "an organ with lesions in the mean",
+    ),
+    (
+        [WHOLE | {"lesions": "brats"}],
+        NAMES,
+        "lesions is 'brats', expected brats23-gli,",
+    ),
+    (
+        [WHOLE | {"lesions": "autopet"}],
+        ["lesion_dsc"],
+        r"organs\[1\].lesions is 'autopet', expected a definition with a rule for"
+        " lesion_dsc: brats23-gli, brats23-men, brats23-met",
+    ),
+    ([WHOLE | {"lesions": "wmh17"}], ["lesion_hd95"], "a rule for lesion_hd95"),
+    ([WHOLE | {"lesions": "isles24"}], ["lesion_nsd"], "a rule for lesion_nsd"),
+    ([WHOLE | {"lesions": "autopet"}], ["lesion_f1"], "a rule for lesion_f1: brats23"),
+    ([WHOLE | {"label": None, "labels": "each"}], NAMES, "no lesions where each label"),
+    (
+        [WHOLE | {"tolerance_mm": None}],
+        ["lesion_nsd"],
+        "tolerance_mm is 'missing', expected a length in mm, as lesion_nsd is computed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("organs", "names", "problem"), MISTAKES)
+def test_what_a_definition_has_no_rule_for_is_refused(organs, names, problem):
+    with pytest.raises(ValueError, match=problem):
+        challenge_of(*organs, metrics=["dsc", *names])
+
+
+REFERENCE = np.array([[[1, 2, 2, 0, 0, 0, 0, 0, 1, 1, 1, 1]]], dtype=np.uint8)
+PREDICTION = np.array([[[1, 1, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0]]], dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Two cases, the second of which has no lesion in the reference."""
+    folder = tmp_path_factory.mktemp("lesions")
+    for case, reference in (("a", REFERENCE), ("b", 0 * REFERENCE)):
+        write_nifti(folder / "labels" / f"{case}.nii.gz", reference, spacing=(1, 1, 1))
+        write_nifti(folder / "own" / f"{case}.nii.gz", PREDICTION, spacing=(1, 1, 1))
+    challenge = challenge_of(WHOLE, CORE)
+    return flare.evaluate(
+        folder / "own", folder / "labels", challenge=challenge, workers=1
+    )
+
+
+def test_values_by_hand_are_of_organs_with_lesions_alone(results):
+    """3 of 5 predicted voxels hit a lesion of 3; one of 4 is missed, of b all false."""
+    columns = results.metrics
+    assert columns["lesion_dsc"] == columns["lesion_dsc_whole"] == (0.375, 0.0)
+    assert columns["lesion_hd95_whole"] == (pytest.approx((2 + 374) / 2), 374.0)
+    assert columns["lesion_recall"] == (0.5, 1.0)
+    assert columns["lesion_precision"] == (1.0, 0.0)
+    assert columns["false_volume"] == (0.0, 0.005)
+    assert columns["missed_volume"] == (0.004, None)
+    assert not [name for name in columns if "lesion" in name and "core" in name]
+
+
+def test_definitions_are_named_in_files_tables_and_titles(results, tmp_path):
+    content = json.loads(metrics_json(results))
+    assert content["lesions"] == {"whole": "brats23-met"}
+    assert content["evaluation"]["rules"]["lesions of whole"] == "brats23-met"
+    assert "Lesion-wise DSC (BraTS 2023 MET)" in results_table(results)
+    file = read_evaluation(flare.write_metrics(results, tmp_path))
+    with lesions_by(file.evaluation.lesions):
+        methods = evaluation_methods(file)
+    assert "Lesion-wise F1 (BraTS 2023 MET) is the harmonic mean" in methods
+    assert "BraTS-2023-Metrics 43c9052, metrics.py (MET)" in methods
+    both = {"whole": "brats23-met", "core": "isles24"}
+    with lesions_by(both):
+        titles = [metric_named(f"lesion_f1{end}").title for end in ("", "_core")]
+        assert [definition.name for definition in definitions_in_use()] == [
+            *both.values()
+        ]
+    assert titles == [
+        "Lesion-wise F1 (BraTS 2023 MET, ISLES'24)",
+        "Lesion-wise F1 (ISLES'24)",
+    ]
+    assert metric_named("lesion_f1").title == "Lesion-wise F1"
+
+
+def test_boards_have_means_and_no_organ_without_lesions():
+    challenge = challenge_of(WHOLE, CORE)
+    titles = [title_of(metric) for metric in total_metrics(challenge)]
+    assert "Mean Lesion-wise recall (BraTS 2023 MET)" in titles
+    names = {metric.name for metric in organ_metrics(challenge)}
+    assert {"lesion_f1_whole", "dsc_core"} < names
+    assert "lesion_f1_core" not in names
+
+
+HIDDEN = [metric for metric in LESION_METRICS if not metric.tells_cases]
+
+
+def test_of_single_cases_nothing_is_told_that_counts_lesions():
+    assert [metric.name for metric in HIDDEN] == NAMES[3:]
+    assert [metric.is_told(1) for metric in HIDDEN] == [False] * 7
+    assert all(metric.is_told(2) for metric in HIDDEN)
+    assert METRICS["lesion_dsc"].is_told(1)
+    assert not METRICS["volume_difference"].is_told(2)
+
+
+@pytest.mark.parametrize("cases", [1, 2])
+def test_the_page_of_a_participant_has_means_of_several_cases(results, tmp_path, cases):
+    """That of missed volume is of one case alone, and is not there."""
+    shown = replace(results, cases=results.cases[:cases])
+    file = read_evaluation(flare.write_metrics(shown, tmp_path))
+    own = own_scores(file)
+
+    html = page_html(participant_page(own))
+
+    assert {name for name in own.values if name in NAMES} == {*NAMES[:3]}
+    expected = {"lesion_recall": 0.75, "lesion_precision": 0.5, "false_volume": 0.002}
+    assert {k: v for k, v in own.means.items() if k in expected} == (
+        expected if cases == 2 else {}
+    )
+    assert ("Mean lesion-wise recall" in html) == (cases == 2)
+    assert "missed lesions" not in html
+
+
+def test_explain_has_a_sentence_and_a_source_for_each_definition():
+    run = run_flare("explain", "lesion_dsc")
+    assert run.stdout.startswith("Lesion-wise DSC: the mean DSC of lesions.\n\nbrats23")
+    assert run.stdout.count("https://github.com/") == 3
+    assert "of at most 2 mm3" in run.stdout
