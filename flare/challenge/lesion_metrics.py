@@ -79,6 +79,8 @@ class LesionMetric(Metric):
     needs_hd95: bool = False
     needs_reference: bool = True
     """Whether it has no value either of an organ that a challenge leaves out."""
+    needs_lesions: bool = False
+    """Whether it has none wherever the reference has no lesion."""
 
     def is_defined_by(self, definition: Definition) -> bool:
         """Whether a definition has a rule for it."""
@@ -237,6 +239,7 @@ LESION_METRICS = (
         definition="the volume of the lesions of the reference that nothing belongs to;"
         " a case without lesions has none",
         of_lesions=_missed_volume,
+        needs_lesions=True,
     ),
     _volume(
         name="absolute_volume_difference",

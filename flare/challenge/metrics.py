@@ -368,3 +368,9 @@ def metrics_in(columns: Iterable[str]) -> tuple[Metric, ...]:
     """
     names = set(columns)
     return tuple(metric_named(name) for name in METRICS if name in names)
+
+
+def shares_of_masks(columns: Iterable[str]) -> list[str]:
+    """The shares among some columns that tell of a whole mask, not of lesions."""
+    metrics = metrics_in(columns)
+    return [m.name for m in metrics if m.is_share and not isinstance(m, LesionMetric)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.formats import PLAIN_NAMES, FileNames
 from flare.challenge.lesions import lesions_in
-from flare.challenge.metrics import Metric, lesions_by, metric_named, metrics_in
+from flare.challenge.metrics import Metric, lesions_by, metric_named, shares_of_masks
 from flare.challenge.reading import Rule
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
@@ -74,8 +74,8 @@ class CaseScore(_ByMetric):
     """Organs of these that the prediction leaves out as well."""
 
     def is_below(self, bound: float) -> bool:
-        """Whether its DSC, or else its first other share, is below a bound."""
-        shares = [m.name for m in metrics_in(self.by_metric) if m.is_share]
+        """Whether its DSC, or else its first other share of masks, is below a bound."""
+        shares = shares_of_masks(self.by_metric)
         value = next((self.by_metric[name] for name in shares), None)
         return value is not None and value < bound
 

@@ -191,7 +191,7 @@ def test_the_smallest_file_gets_the_rules_of_flare21(read):
         ('"Two organs"', '"x"\nmetrics = ["dsc", "nsd", "nsd"]', "metrics[2] is 'nsd'"),
         ('extends', 'name = "None"\norgans = []', "organs is [], expected at"),
         ('extends', "organs: 4", "is not TOML ("),
-        ('extends', 'extends = "flare20"', "extends is 'flare20', expected brats23"),
+        ('extends', 'extends = "flare20"', "extends is 'flare20', expected autopet3"),
         ('extends', "extends = 7", "extends is 7, expected"),
         ('extends', 'extends = "flare24"\ndecimal = 4', "decimal is an unknown key"),
         ("[grid]", f"{reported(rule=' ')}[grid]", "reported[1].rule is ' ', "),
@@ -311,7 +311,7 @@ def test_hostile_challenge_files_are_one_safe_line(read, text):
     ("name", "problem"),
     [
         ("/nowhere/mine.toml", "cannot be read (no such file or directory)"),
-        ("flare20", "no such challenge; there are brats23-gli"),
+        ("flare20", "no such challenge; there are autopet3"),
     ],
 )
 def test_a_challenge_that_is_not_there(name, problem):

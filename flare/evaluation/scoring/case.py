@@ -10,8 +10,9 @@ from importlib import import_module
 
 import numpy as np
 
+from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.lesions import DEFINITIONS
-from flare.challenge.metrics import LEFT_OUT, METRICS
+from flare.challenge.metrics import LEFT_OUT, METRICS, Metric
 from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
 from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
@@ -235,12 +236,21 @@ def _worst_organs(
     grid, scores = reference.grid if reference else None, []
     for organ in challenge.organs:
         names = list(filter(organ.has, challenge.metrics))
-        values: dict[str, float | None] = dict.fromkeys(names)
+        values: dict[str, float | None] = {}
         is_absent = reference and not {*organ.region}.intersection(reference.present)
-        if not (is_absent and challenge.absent_organs.reference_decides):
-            values = {name: _worst(name, grid, challenge) for name in names}
+        for name in names:
+            is_left_out = is_absent and _is_left_out(METRICS[name], challenge)
+            values[name] = None if is_left_out else _worst(name, grid, challenge)
         scores.append(OrganScore(organ=organ.name, by_metric=values))
     return tuple(scores)
+
+
+def _is_left_out(metric: Metric, challenge: Challenge) -> bool:
+    """Whether no prediction has a value where the reference does not have an organ."""
+    is_left_out = challenge.absent_organs.reference_decides
+    if isinstance(metric, LesionMetric):
+        return metric.needs_lesions or (metric.needs_reference and is_left_out)
+    return is_left_out
 
 
 def _means(

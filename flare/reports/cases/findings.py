@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import METRICS, metrics_in
+from flare.challenge.metrics import metrics_in, shares_of_masks
 from flare.challenge.rules import Challenge, Organ
 from flare.common.text import printable
 from flare.evaluation.doctor.diagnose import diagnose_case, read_whole
@@ -383,7 +383,7 @@ def find_mending(
     pair: CasePair, challenge: Challenge, scores: Mapping[str, float | None]
 ) -> Mending | None:
     """Diagnose a case as `flare doctor` does, if it scores low; None if it is sound."""
-    shares = [name for name in challenge.metrics if METRICS[name].is_share]
+    shares = shares_of_masks(challenge.metrics)
     columns = [f"{shares[0]}_{organ.name}" for organ in challenge.organs if shares]
     lowest = statistics([scores[column] for column in columns])["min"]
     if lowest is None or lowest >= LOW_DSC:

@@ -140,7 +140,7 @@ def _check_scores(
     needed: list[str] = []
     for metric in challenge.metrics:
         needed.append(metric)
-        needed += [f"{metric}_{organ.name}" for organ in challenge.organs]
+        needed += [f"{metric}_{o.name}" for o in challenge.organs if o.has(metric)]
     for case, name in itertools.product(cases, needed):
         if not results.has(case, name):
             problem = f"it has no {name} of case {safe(case)}"
