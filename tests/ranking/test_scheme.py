@@ -15,6 +15,7 @@ import pytest
 import flare
 from flare.challenge.metrics import LEFT_OUT
 from flare.challenge.scheme import Ties
+from flare.cli.main import main
 from flare.ranking.rank import rank_results, rank_teams
 from flare.ranking.rules import RankingOptions, rules_of
 from flare.ranking.uncertainty import bootstrap, draw_cases
@@ -253,8 +254,8 @@ def test_groups_that_do_not_tell_each_group_are_refused(tmp_path, groups, place,
     assert (code, Path(name).name) == place
 
 
-def test_what_a_scheme_cannot_do_is_refused(tmp_path):
-    """Values of ties that no team has, and a gate of cases where means are ranked."""
+def test_what_a_scheme_cannot_do_is_refused(tmp_path, capfd):
+    """Ties by what no team has, a gate for means, and groups that nothing needs."""
     challenge = flare.read_challenge(RANKINGS / "toothfairy3.toml")
     table = tmp_path / "v.csv"
     lines = (RANKINGS / "toothfairy3.csv").read_text().splitlines()
@@ -264,6 +265,9 @@ def test_what_a_scheme_cannot_do_is_refused(tmp_path):
         rank_results(table, challenge)
     with pytest.raises(RankingError, match="--gate"):
         rules_of(challenge, RankingOptions(gate=0.5))
+    command = ["rank", str(table), "--output", str(tmp_path), "--groups", str(table)]
+    assert main(command) == 1
+    assert told(capfd.readouterr().err) == ("G06", "flare21")
 
 
 def test_the_commands_ties_win(tmp_path):

@@ -17,8 +17,13 @@ def command(request: RankingRequest) -> None:
     from flare.ranking.rank import rank_results
     from flare.reports.paper.files import organs_text
     from flare.reports.rank import Ranking
+    from flare.results.errors import RankingError
 
     challenge = read_challenge(request.options.challenge)
+    if request.groups and not challenge.scheme.group:
+        problem = "its [scheme] has no group, and --groups tells groups"
+        remedy = "Pages have means by group: flare report --groups."
+        raise RankingError(challenge.key, problem, remedy)
     with without_searches():
         ranking = Ranking(
             rank_results(request.results, challenge, request.options, request.groups)
