@@ -13,7 +13,7 @@ from flare.challenge.metric import Better, Lengths, Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesion:
-    """A lesion of the reference, or one that is false."""
+    """A lesion of the reference."""
 
     voxels: int
     box: tuple[slice, slice, slice]
@@ -34,8 +34,9 @@ class Lesions:
     definition: Definition
     references: tuple[Lesion, ...]
     """Those that count."""
-    false: tuple[Lesion, ...]
-    """Those of the prediction that belong to none of the reference."""
+    false: tuple[int, ...]
+    """The voxels of those of the prediction that belong to none of the reference: there
+    may be millions in a prediction of noise."""
     hit_predictions: int
     """How many of the prediction belong to one of the reference that counts."""
     voxels: tuple[int, int]
@@ -58,13 +59,11 @@ class Lesions:
         is_of_references = self.definition.hits is Hits.REFERENCES
         return self.found if is_of_references else self.hit_predictions
 
-    def ml(self, lesions: tuple[Lesion, ...]) -> float:
-        """The volume of some lesions."""
-        return sum(lesion.voxels for lesion in lesions) * self.voxel_ml
-
-    def mean(self, values: list[float], none: float) -> float:
-        """The mean of values of references and of false lesions; `none` of nothing."""
-        return math.fsum(values) / len(values) if values else none
+    def mean(self, values: list[float], false: float, none: float) -> float:
+        """The mean of values of references and of `false` ones; `none` of nothing."""
+        number = len(values) + len(self.false)
+        total = math.fsum([*values, false * len(self.false)])
+        return total / number if number else none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +87,11 @@ class LesionMetric(Metric):
 
 
 def _dsc(lesions: Lesions) -> float:
-    values = [lesion.dsc for lesion in (*lesions.references, *lesions.false)]
-    return lesions.mean(values, 1.0)
+    return lesions.mean([lesion.dsc for lesion in lesions.references], 0.0, 1.0)
 
 
 def _nsd(lesions: Lesions) -> float:
-    values = [lesion.nsd for lesion in (*lesions.references, *lesions.false)]
-    return lesions.mean(values, 1.0)
+    return lesions.mean([lesion.nsd for lesion in lesions.references], 0.0, 1.0)
 
 
 def _hd95(lesions: Lesions) -> float:
@@ -102,9 +99,9 @@ def _hd95(lesions: Lesions) -> float:
     assert rule
     values = [
         lesion.hd95 if lesion.partners else rule.missed_distance_mm
-        for lesion in (*lesions.references, *lesions.false)
+        for lesion in lesions.references
     ]
-    return lesions.mean(values, 0.0)
+    return lesions.mean(values, rule.missed_distance_mm, 0.0)
 
 
 def _share(part: int, whole: int) -> float:
@@ -138,12 +135,14 @@ def _count_difference(lesions: Lesions) -> float:
 
 
 def _false_volume(lesions: Lesions) -> float:
-    return lesions.ml(lesions.false)
+    return sum(lesions.false) * lesions.voxel_ml
 
 
 def _missed_volume(lesions: Lesions) -> float | None:
     """None without lesions: nothing can be missed."""
-    return lesions.ml(lesions.missed) if lesions.voxels[0] else None
+    if not lesions.voxels[0]:
+        return None
+    return sum(lesion.voxels for lesion in lesions.missed) * lesions.voxel_ml
 
 
 def _volume_difference(lesions: Lesions) -> float:
