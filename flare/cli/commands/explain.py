@@ -1,4 +1,4 @@
-"""Say what the code of a message means, and what helps; or how a metric is defined."""
+"""Say what the code of a message means, or a metric."""
 
 from __future__ import annotations
 
