@@ -171,3 +171,30 @@ def test_teams_are_not_ranked_on_a_case_that_is_left_out_of_one_alone(flare, tmp
     error = flare(words, status=1).err
 
     assert error.startswith("t.csv: b c1 dsc_lesion is left_out, and another team's is")
+
+
+def test_ranks_of_means_take_values_that_are_left_out_of_one_team_alone(
+    flare, tmp_path
+):
+    """The mean of a is (0.5 + 0.9) / 2; of b, which lacks a result, (0.6 + 0.6) / 3."""
+    rule = LEFT_OUT.replace("in_both", "in_prediction", 1)
+    scheme = '[scheme]\nkind = "means"\n'
+    write_file(tmp_path / "mine.toml", f'name = "Mine"{rule}{ORGANS}{scheme}')
+    rows = [("a", "0.5", "left_out", "0.9"), ("b", "0.6", "0.6", "")]
+    lines = ["team,case,metric,value"]
+    for team, *values in rows:
+        for case, value in enumerate(values):
+            lines.append(f"{team},{case},dsc_lesion,{value}")
+    write_file(tmp_path / "t.csv", "\n".join([*lines, ""]))
+
+    flare("rank t.csv --output o --metrics dsc_lesion --challenge mine.toml")
+    flare("report o --output pages")
+
+    means = (tmp_path / "o/means.csv").read_text().split("\n")[1:3]
+    assert [line.split(",")[2:6] for line in means] == [
+        ["a", "2", "0", "0.7"],
+        ["b", "3", "1", "0.39999999999999997"],
+    ]
+    assert (tmp_path / "o/ranking.csv").read_text().split("\n")[1] == "a,1,0.5,1"
+    assert "0.700" in (tmp_path / "pages/teams/a.html").read_text()
+    assert "a,1,dsc_lesion,left_out\n" in (tmp_path / "o/values.csv").read_text()

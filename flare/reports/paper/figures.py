@@ -260,9 +260,9 @@ def _group_means(values: MetricValues, grouping: Grouping) -> str:
     """The mean of each team in each group, as CSV; only scores have intervals."""
     columns = len(MEAN_COLUMNS) if values.metric.is_share else 3
     rows = []
-    for team, row in zip(values.teams, values.rows, strict=True):
+    for number, team in enumerate(values.teams):
         for group, cases in grouping.groups:
-            mean, missing = values.mean_and_missing(row, cases)
+            mean, missing = values.mean_and_missing(number, cases)
             _, _, *numbers = mean.numbers[:columns]
             rows.append((team, group, len(cases), missing, *numbers))
     return csv_text(("team", "group", *MEAN_COLUMNS[:columns]), rows)

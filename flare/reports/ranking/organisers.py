@@ -49,7 +49,7 @@ from flare.reports.ranking.page import (
     lines_or,
     ranking_page,
 )
-from flare.reports.ranking.values import MetricValues, WholeRanking, counted_row
+from flare.reports.ranking.values import MetricValues, WholeRanking
 from flare.reports.ranking.words import (
     missing_lines,
     recount_text,
@@ -210,8 +210,8 @@ def mean_table(grouping: Grouping, values: MetricValues) -> Table:
     columns = [Column("team", values.teams, is_text=True)]
     for group, cases in grouping.groups:
         cells = []
-        for row in values.rows:
-            mean, missing = values.mean_and_missing(row, cases)
+        for team in range(len(values.teams)):
+            mean, missing = values.mean_and_missing(team, cases)
             cells.append(_mean_cell(metric, mean, missing))
         columns.append(Column(group_title(group, len(cases)), cells))
     intervals = ", with 95 % intervals" if metric.is_share else ""
@@ -283,9 +283,9 @@ def _order_words(names: Sequence[str]) -> str:
 def values_chart(values: MetricValues) -> Chart:
     """How the values of each team are spread."""
     metric, labels = values.metric, []
-    counted_rows = [counted_row(row, values.counted) for row in values.rows]
-    for team, row in zip(values.teams, values.rows, strict=True):
-        absent = row.count(None)
+    counted_rows = list(map(values.counted_row, range(len(values.teams))))
+    for number, team in enumerate(values.teams):
+        _, absent = values.mean_and_missing(number, range(len(values.cases)))
         labels.append(f"({absent} missing) {team}" if absent else team)
     tips = values.cases, values.rows, metric.decimals
     return spread_chart(

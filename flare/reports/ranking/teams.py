@@ -74,10 +74,13 @@ def own_columns(standing: OwnStanding) -> Iterator[OwnMetric]:
     """The metrics of a team, as it may know them."""
     for number, metric in enumerate(standing.metrics):
         values: list[float | None] = []
-        for row in standing.results:
+        left_out = []
+        for case, row in enumerate(standing.results):
+            if row[number].reason == LEFT_OUT:
+                left_out.append(case)
             thousandths = row[number].thousandths
             values.append(None if thousandths is None else thousandths / 1000)
-        counted = counted_row(values, standing.counted[metric.name])
+        counted = counted_row(values, standing.counted[metric.name], left_out)
         mean = Mean(metric.name, counted, standing.means.get(metric.name))
         yield OwnMetric(
             metric=metric,
@@ -97,7 +100,9 @@ def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[OwnMetric]:
         competing = own_values if team in field_values.teams else [None] * len(values)
         means = _means_in_field(ranking.public, names[number], team, rivals)
         counted = ranking.public.counted[names[number]]
-        mean = Mean(names[number], counted_row(own_values, counted))
+        flags = analysis.table.left_out_of([team], [names[number]])[0, :, 0]
+        left_out = np.flatnonzero(flags).tolist()
+        mean = Mean(names[number], counted_row(own_values, counted, left_out))
         yield OwnMetric(
             metric=field_values.metric,
             values=own_values,

@@ -37,8 +37,8 @@ class MetricValues:
     """The axis of all values, on the page of the ranking and on those of teams."""
     ordered: Sequence[Sequence[float]]
     """The values of each case, lowest first."""
-    left_out: Collection[int]
-    """The numbers of the cases on which teams have no value, by a rule."""
+    left_out: Sequence[Collection[int]]
+    """The numbers of the cases on which each team has no value, by a rule."""
     own_order: Sequence[str]
     """The competing teams by their mean rank by this metric alone, best first."""
     effects: Mapping[tuple[str, str], tuple[float, bool]]
@@ -63,20 +63,23 @@ class MetricValues:
             medians.append((lower + ordered[high + (high >= place)]) / 2)
         return medians
 
-    def mean_and_missing(
-        self, row: Sequence[float | None], cases: Sequence[int]
-    ) -> tuple[Mean, int]:
+    def counted_row(self, team: int) -> Sequence[float | None]:
+        """The values of the team with a number, each missing one as it counts."""
+        return counted_row(self.rows[team], self.counted, self.left_out[team])
+
+    def mean_and_missing(self, team: int, cases: Sequence[int]) -> tuple[Mean, int]:
         """The mean of a team over cases with some numbers, and how many are missing."""
-        values = counted_row(row, self.counted)
+        row, values = self.rows[team], self.counted_row(team)
         mean = Mean(self.metric.name, [values[number] for number in cases])
-        present_cases = [n for n in cases if n not in self.left_out]
-        return mean, [row[number] for number in present_cases].count(None)
+        counted_cases = [n for n in cases if n not in self.left_out[team]]
+        return mean, [row[number] for number in counted_cases].count(None)
 
     @property
     def counted_text(self) -> str:
         """Tell how a missing result counts; empty if no result is missing."""
         cases = range(len(self.cases))
-        if not any(self.mean_and_missing(row, cases)[1] for row in self.rows):
+        teams = range(len(self.teams))
+        if not any(self.mean_and_missing(team, cases)[1] for team in teams):
             return ""
         return f"a missing result {counted_text({self.metric.name: self.counted})}"
 
@@ -117,10 +120,10 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     if not metric.is_of_each_case:
         cases, counted = tuple(metric.units(cases)), counted[:1]
         rows = [row[:1] for row in rows]
-    left_out: list[int] = []
+    left_out: list[Collection[int]] = [()] * len(rows)
     if board.is_left_out is not None:
-        flags = board.is_left_out[:, :, number].any(axis=0)
-        left_out = np.flatnonzero(flags).tolist()
+        flags = board.is_left_out[:, :, number]
+        left_out = [np.flatnonzero(team_flags).tolist() for team_flags in flags]
     mean_ranks = board.doubled_ranks[:, :, number].mean(axis=1)
     return MetricValues(
         metric=metric,
@@ -137,16 +140,22 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
 
 
 def counted_row(
-    row: Sequence[float | None], counted: Sequence[float | None]
+    row: Sequence[float | None],
+    counted: Sequence[float | None],
+    left_out: Collection[int] = (),
 ) -> Sequence[float | None]:
     """The values of a team, each missing one as it counts in a mean.
 
-    Those of a team without any result stay missing.
+    Those of a team without any result stay missing, and so do those on cases that are
+    left out, by their numbers.
     """
     if not present(row):
         return row
-    pairs = zip(row, counted, strict=True)
-    return [missing if value is None else value for value, missing in pairs]
+    values = list(row)
+    for number, counted_value in enumerate(counted):
+        if row[number] is None and number not in left_out:
+            values[number] = counted_value
+    return values
 
 
 def without_nan(values: Sequence[float]) -> list[float | None]:
