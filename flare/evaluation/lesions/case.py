@@ -76,8 +76,8 @@ class _Case:
         self.pairs = paired(self.reference, self.prediction, definition)
         numbers = np.arange(self.reference.number + 1)
         self._ends = np.searchsorted(self.pairs.references, numbers)
-        self._parts = Parts(self.reference, pair.box)
-        self._other_parts = Parts(self.prediction, pair.box)
+        self._parts = Parts(self.reference, numbers[:-1], pair.box)
+        self._other_parts = Parts(self.prediction, self.pairs.predictions, pair.box)
         self._spacing = pair.spacing
 
     def lesion(self, number: int, surfaces: Surfaces | None) -> Lesion:

@@ -39,7 +39,7 @@ DISTANCE_BYTES = 230 * 2**20
 """Memory for distances of surfaces of any file, in addition to two bytes per voxel."""
 
 
-LESION_BYTES = 2
+LESION_BYTES = 18
 """Memory for lesions by voxel: hardly any, but a map of noise has many runs."""
 
 

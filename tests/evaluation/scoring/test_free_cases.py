@@ -91,7 +91,7 @@ def test_what_is_kept_of_a_case_knows_it(tmp_path, folders):
 
     with KeptScores(tmp_path / "scores.sqlite") as kept:
         kept.keep([("key", attempt)])
-        found = kept.find(pair, "key")
+        found = kept.find(pair, "key", check_only=False)
 
     assert found.score == attempt.score
     assert (found.score.free_of, found.score.left_empty) == (("lesion",), ("lesion",))
