@@ -108,6 +108,21 @@ def test_a_gate_leaves_the_scores(name, a, b):
     assert (found["a"][2][name], found["b"][2][name]) == (2, 1)
 
 
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 16])
+def test_the_best_team_is_first_by_any_number_of_metrics(count):
+    """NumPy 2.3.0 and 2.4.6 negate eight columns in place wrongly."""
+    names = [f"dsc_{number}" for number in range(count)]
+    metrics = [RankedMetric(metric=name, better=Better.HIGHER) for name in names]
+    values = {}
+    for name in names:
+        values |= of_teams(name, a=(0.9, 0.9), b=(1.0, 1.0), c=(0.8, 0.8))
+    ranks = {
+        team: set(means.values())
+        for team, (*_, means) in rank(values, *metrics).items()
+    }
+    assert ranks == {"a": {2}, "b": {1}, "c": {3}}
+
+
 def test_an_exact_tie_is_a_tie():
     """Thirds of ranks add up to the same, in whatever order they are added."""
     found = rank(of_teams("runtime_s", a=(1, 2, 3), b=(2, 3, 1), c=(3, 1, 2)), TIME)
