@@ -486,14 +486,16 @@ def _worst_value(metric: Metric, rules: Mapping[str, Any]) -> str:
 
 def _absent_values(metric: Metric, rules: Mapping[str, Any]) -> tuple[str, ...]:
     """Values of an organ in neither map, in the prediction, and in the reference."""
-    if metric.name in SCORES:
-        places = ("both", "reference", "prediction")
-        values = (rules.get(f"absent_organs.in_{key}") for key in places)
-        return tuple("no value" if v == LEFT_OUT else _number(v) for v in values)
+    places = ("both", "reference", "prediction")
+    scores = [rules.get(f"absent_organs.in_{place}") for place in places]
     worst, unit = _worst_value(metric, rules), f" {metric.unit}".rstrip()
     # A signed metric has its worst value only where the prediction lacks the organ.
     too_large = worst if metric.better else _number(-(metric.worst or 0))
-    return f"{_number(metric.best)}{unit}", too_large, worst
+    values: tuple[str, ...] = (f"{_number(metric.best)}{unit}", too_large, worst)
+    if metric.name in SCORES:
+        values = tuple(map(_number, scores))
+    pairs = zip(scores, values, strict=True)
+    return tuple("no value" if rule == LEFT_OUT else value for rule, value in pairs)
 
 
 def _worst_text(rules: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from flare.challenge.metrics import Better
+from flare.challenge.metrics import LEFT_OUT, Better
 from flare.challenge.reading import read_challenge, scoring_rules
 from flare.challenge.rules import RankedMetric
 from flare.ranking.rank import analyse
@@ -157,6 +157,15 @@ def test_the_methods_say_how_far_a_missing_organ_is(tmp_path, content, more, far
         f" {far} by HD95 and ASSD, -1 by volume difference.",
     ):
         assert sentence in text
+
+
+def test_the_methods_give_no_value_to_what_is_left_out(tmp_path, content):
+    more = {"metrics": "dsc, hd95", "worst_distance_mm": 100.0}
+    rules = RULES | more | {"absent_organs.in_both": LEFT_OUT}
+    content["evaluation"] |= {"rules": rules}
+    source = write_json(tmp_path / "metrics.json", content)
+    text = evaluation_methods(read_evaluation(source))
+    assert "By HD95, an organ in neither label map scored no value, one that" in text
 
 
 def test_the_methods_are_those_that_metrics_json_tells(tmp_path, content):
