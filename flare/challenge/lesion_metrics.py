@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from flare.challenge.lesions import Definition, Hits
-from flare.challenge.metric import Better, Lengths, Metric
+from flare.challenge.lesions import LONGEST_MISS_MM, Definition, Hits
+from flare.challenge.metric import Better, Lengths, Metric, diagonal_mm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,8 @@ def _f1(lesions: Lesions) -> float:
 
 
 def _count_difference(lesions: Lesions) -> float:
-    predictions = lesions.hit_predictions + len(lesions.false)
+    # What belongs to references that are joined counts once, as these do.
+    predictions = lesions.hits + len(lesions.false)
     return float(abs(len(lesions.references) - predictions))
 
 
@@ -157,6 +158,14 @@ def _voxels(shape: Lengths, spacing: Lengths) -> float:
 
 def _grid_ml(shape: Lengths, spacing: Lengths) -> float:
     return math.prod(shape) * math.prod(spacing) / 1000
+
+
+def _distance(shape: Lengths, spacing: Lengths) -> float:
+    """The HD95 of a missed lesion, or the diagonal of a grid that is larger.
+
+    A case that cannot be scored is no better than one of which all is missed.
+    """
+    return max(LONGEST_MISS_MM, diagonal_mm(shape, spacing))
 
 
 _hidden = partial(LesionMetric, tells_cases=False)
@@ -194,6 +203,7 @@ LESION_METRICS = (
         range=(0.0, math.inf),
         better=Better.LOWER,
         worst=None,
+        worst_of=_distance,
         decimals=2,
         bounds=(300.0, 200.0, 100.0, 50.0, 20.0, 5.0),
     ),

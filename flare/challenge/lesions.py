@@ -182,6 +182,9 @@ DEFINITIONS = {
 }
 """All definitions by name."""
 
+LONGEST_MISS_MM = max(d.mean.missed_distance_mm for d in DEFINITIONS.values() if d.mean)
+"""The longest HD95 of a missed lesion by any definition."""
+
 _RULE = "lesions of "
 """How keys of the rules of scoring begin, before the name of an organ."""
 

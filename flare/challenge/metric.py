@@ -105,6 +105,11 @@ class Metric:
         return self.range[1] if self.better is Better.HIGHER else 0.0
 
     @property
+    def worst_of_grid(self) -> str:
+        """The words for a worst value that depends on the grid."""
+        return "the diagonal" if self.unit == "mm" else "all voxels"
+
+    @property
     def is_share(self) -> bool:
         """Whether it is from 0 (worst) to 1 (best), without a unit."""
         return self.range == (0.0, 1.0) and self.better is Better.HIGHER

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from flare.challenge.answers import AnswerRules, Name
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
 from flare.challenge.lesion_metrics import LesionMetric
-from flare.challenge.lesions import DEFINITIONS
+from flare.challenge.lesions import DEFINITIONS, LONGEST_MISS_MM
 from flare.challenge.metrics import (
     LEFT_OUT,
     MEASURED,
@@ -427,6 +427,10 @@ class Challenge(Checked):
             names = [d.name for d in DEFINITIONS.values() if metric.is_defined_by(d)]
             expected = f"a definition with a rule for {metric.name}: {listing(names)}"
             check(organ.lesions in names, f"{key}.lesions", organ.lesions, expected)
+            if metric.needs_hd95 and (worst := self.worst_distance_mm):
+                expected = f"{LONGEST_MISS_MM:g} or more, as a missed lesion has"
+                is_worst = worst >= LONGEST_MISS_MM
+                check(is_worst, "worst_distance_mm", worst, expected)
 
     def _check_ranking(self) -> None:
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])

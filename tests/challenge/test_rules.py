@@ -139,6 +139,9 @@ def test_the_smallest_file_gets_the_rules_of_flare21(read):
         ("label = 7\n", "", "organs[1].label is None, expected a label, a list"),
         ("label = 7", 'label = 7\nlabels = "each"', "organs[1].label is 7, expected a"),
         ("label = 7", 'labels = "one"', "organs[1].labels is 'one', expected each"),
+        ("decimals = 4\n\n[[organs]]\n", 'metrics = ["dsc", "lesion_hd95"]\n'
+         'worst_distance_mm = 373\n[[organs]]\nlesions = "brats23-met"\n',
+         "worst_distance_mm is 373.0, expected 374 or more, as a missed lesion has"),
         ('"lung"', '"heart"', "organs[2].name is 'heart', expected another value than"),
         ('"lung"', '"Left lung"', "organs[1].name is 'Left lung', expected lower-case"),
         ('"lung"', '"mean"', "organs[1].name is 'mean', expected another name than"),

@@ -480,8 +480,9 @@ def _worst_value(metric: Metric, rules: Mapping[str, Any]) -> str:
     """The value of an organ in a case that could not be scored."""
     if metric.worst is not None:
         return _number(metric.worst)
-    worst = rules.get("worst_distance_mm")
-    return f"{_number(worst)} mm" if worst else "the diagonal of the reference's grid"
+    worst = rules.get("worst_distance_mm") if metric.unit == "mm" else None
+    own_worst = f"{metric.worst_of_grid} of the reference's grid"
+    return f"{_number(worst)} mm" if worst else own_worst
 
 
 def _absent_values(metric: Metric, rules: Mapping[str, Any]) -> tuple[str, ...]:

@@ -89,6 +89,8 @@ def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
     'is left out'
     >>> counted_text({"hd95": [44.68, None, 51.5]})
     "counts as HD95 (mm) the diagonal of the case's grid"
+    >>> counted_text({"false_volume": [8.1, 9.2]})
+    "counts as Volume of false lesions (ml) all voxels of the case's grid"
     """
     values, left_out = [], []
     for metric, by_case in counted.items():
@@ -101,7 +103,7 @@ def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
         elif len(different) == 1:
             values.append(f"{title} {by_case[0]:.10g}")
         else:
-            values.append(f"{title} the diagonal of the case's grid")
+            values.append(f"{title} {record.worst_of_grid} of the case's grid")
     if not values:
         return "is left out"
     text = f"counts as {', '.join(values)}"

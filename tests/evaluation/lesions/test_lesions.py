@@ -123,6 +123,21 @@ def test_values_where_a_mask_is_empty(reference, prediction, expected):
     assert [function(case) for function in METRICS.values()] == expected
 
 
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_equal_masks_have_the_best_values(name):
+    """Also where references are joined, and where they are too small to count."""
+    mask = np.pad(drawn("###..###.....#"), 4)
+    case = lesions(mask, mask, name, (3.0, 3.0, 2.0), SURFACES)
+    best = {m.name: m.best for m in LESION_METRICS if m.is_defined_by(case.definition)}
+    assert {name: METRICS[name](case) for name in best} == best
+
+
+def test_a_case_that_cannot_be_scored_is_no_better_than_one_of_missed_lesions():
+    (metric,) = (m for m in LESION_METRICS if m.needs_hd95)
+    assert metric.worst_of((9, 9, 9), SPACING) == 374
+    assert metric.worst_of((300, 400, 1200), SPACING) == 1300
+
+
 def test_recall_counts_references_and_precision_predictions():
     """Three of four are found by one of two: F1 is of 3/4 and of 1/2, that is 0.6."""
     reference, prediction = drawn("#.#.#..#...."), drawn("#####.....##")
