@@ -110,7 +110,7 @@ def test_a_gate_leaves_the_scores(name, a, b):
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 16])
 def test_the_best_team_is_first_by_any_number_of_metrics(count):
-    """NumPy 2.3.0 and 2.4.6 negate eight columns in place wrongly."""
+    """NumPy 2.1.3 to 2.4.6 negate eight columns in place wrongly."""
     names = [f"dsc_{number}" for number in range(count)]
     metrics = [RankedMetric(metric=name, better=Better.HIGHER) for name in names]
     values = {}
