@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ def completed(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     divide: Callable[[Item], Iterable[Item]] = lambda item: (item,),
-) -> Iterator[Done[Item, Result]]:
+) -> Generator[Done[Item, Result], None, None]:
     """Apply a function to items in workers; the results come in any order.
 
     Items are only asked for shortly before they are done. A worker that dies breaks its

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -203,17 +203,18 @@ def score_cases(
     workers = workers or default_workers(case_bytes(largest, rules))
     pool = LocalPool(max(1, min(workers, len(pairs))))
     attempt = partial(attempt_case, challenge=rules, check_only=check_only)
-    completions = completed(pool, attempt, pairs)
     # Cases are finished in any order: those that come too early wait here.
     finished: dict[str, Done[CasePair, Attempt]] = {}
-    for number, pair in enumerate(pairs, start=1):
-        while pair.case not in finished:
-            done = next(completions)
-            finished[done.item.case] = done
-        outcome = outcome_of(finished.pop(pair.case))
-        yield outcome
-        if on_case:
-            on_case(number, len(pairs), outcome)
+    # Workers end before an error is told: nothing may stand behind it on stderr.
+    with closing(completed(pool, attempt, pairs)) as completions:
+        for number, pair in enumerate(pairs, start=1):
+            while pair.case not in finished:
+                done = next(completions)
+                finished[done.item.case] = done
+            outcome = outcome_of(finished.pop(pair.case))
+            yield outcome
+            if on_case:
+                on_case(number, len(pairs), outcome)
 
 
 def outcome_of(done: Done[CasePair, Outcome]) -> Outcome:

@@ -5,6 +5,7 @@ lesion_free_empty and lesion_free_found; the prediction of the first is empty.
 """
 
 import dataclasses
+import multiprocessing
 
 import pytest
 
@@ -81,6 +82,17 @@ def test_a_reference_that_is_read_for_that_alone_has_to_be_right(folders):
 
     with pytest.raises(GroundTruthError, match="lesion_moved"):
         flare.evaluate(*folders, challenge="flare24-lesion", on_bad_case="worst")
+
+
+def test_workers_have_ended_when_a_reference_is_refused(folders):
+    """So that nothing of theirs stands behind the message on stderr."""
+    reference, _ = editions.lesion_pairs()["lesion_far"]
+    write_nifti(folders[1] / "lesion_far.nii.gz", 9 * reference)
+
+    with pytest.raises(GroundTruthError) as caught:
+        flare.evaluate(*folders, challenge="flare24-lesion", workers=2)
+
+    assert (caught.value.code, multiprocessing.active_children()) == ("G02", [])
 
 
 def test_what_is_kept_of_a_case_knows_it(tmp_path, folders):
