@@ -193,7 +193,7 @@ def _rows_in_memory(frame: pd.DataFrame, form: TableForm) -> Iterator[Row]:
                 raise row.error(f"{safe(str(name))} is no name")
         values = dict(row.cells)
         for column, value in zip(columns, cells[len(form.names) :], strict=True):
-            if value == LEFT_OUT:
+            if isinstance(value, str) and value == LEFT_OUT:
                 values[column] = LEFT_OUT
                 continue
             if isinstance(value, str | bool | np.bool_):
