@@ -122,6 +122,11 @@ class Metric:
         """
         return ("mean",) if self.is_share else ("mean", "median")
 
+    @property
+    def hides_cases(self) -> bool:
+        """Whether a rank on a case, or that it has no value, tells too much as well."""
+        return self.is_scored and not self.tells_cases
+
     def is_told(self, cases: int) -> bool:
         """Whether participants may see a mean, or another number, of so many cases."""
         return self.tells_cases or (self.tells_means and cases > 1)

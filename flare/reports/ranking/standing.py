@@ -97,11 +97,15 @@ class OwnStanding:
 
     @property
     def missing(self) -> list[tuple[str, str, str]]:
-        """Case, title of the metric, and reason of each result that is not there."""
+        """Case, title of the metric, and reason of each result that is not there.
+
+        Those are left out of which a team may know nothing by case.
+        """
         missing = []
         for case, row in zip(self.cases, self.results, strict=True):
             for metric, result in zip(self.metrics, row, strict=True):
-                if result.reason not in (None, LEFT_OUT):
+                is_missing = result.reason not in (None, LEFT_OUT)
+                if is_missing and not metric.hides_cases:
                     missing.append((case, metric.heading, result.reason))
         return missing
 
@@ -262,7 +266,7 @@ def _sheet_columns(standing: OwnStanding) -> Iterator[tuple[str, Sequence[str]]]
             rank_head = "rank"
             texts = [_own_text(metric, result) for result in results]
             yield metric.heading, texts
-        if standing.has_case_ranks:
+        if standing.has_case_ranks and not metric.hides_cases:
             yield rank_head, [str(plain(result.rank)) for result in results]
 
 

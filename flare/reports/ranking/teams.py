@@ -233,7 +233,9 @@ def _cases_table(standing: OwnStanding, columns: Mapping[int, OwnMetric]) -> Tab
         title, cell = column.metric.heading, partial(metric_cell, column.metric)
         if column.is_shown:
             shown.append(Column(title, map(cell, column.values)))
-        if standing.has_case_ranks:
+        if standing.has_case_ranks and (
+            column.is_shown or not column.metric.hides_cases
+        ):
             cells = []
             for row in standing.results:
                 cells.append(_rank_cell(row[number].rank, standing.teams))

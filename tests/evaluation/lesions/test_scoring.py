@@ -16,8 +16,10 @@ from flare.challenge.metrics import (
 )
 from flare.common.schema import build
 from flare.platforms.board import organ_metrics, title_of, total_metrics
+from flare.ranking.rules import RankingOptions
 from flare.reports.evaluation import participant_page
 from flare.reports.paper.methods import evaluation_methods
+from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
 from flare.reports.scores import own_scores
 from flare.results.metrics_json import metrics_json
@@ -175,3 +177,33 @@ def test_explain_has_a_sentence_and_a_source_for_each_definition():
     assert run.stdout.startswith("Lesion-wise DSC: the mean DSC of lesions.\n\nbrats23")
     assert run.stdout.count("https://github.com/") == 3
     assert "of at most 2 mm3" in run.stdout
+
+
+RANKED = """
+name = "Lesions"
+metrics = ["dsc", "lesion_recall"]
+organs = [{label = 1, name = "wt", lesions = "wmh17"}]
+ranking = [
+  {metric = "dsc", better = "higher"}, {metric = "lesion_recall", better = "higher"}
+]
+"""
+
+
+@pytest.mark.parametrize("is_organiser", [False, True])
+def test_a_team_is_told_no_rank_of_a_case_by_what_counts_lesions(
+    tmp_path, is_organiser
+):
+    """Nor that there it has no value, as the reference has no lesion."""
+    (tmp_path / "lesions.toml").write_text(RANKED)
+    table = tmp_path / "scores.csv"
+    rows = ("a,1,0.9,1", "a,2,0.8,", "b,1,0.8,0.5", "b,2,0.7,1")
+    table.write_text("team,case,dsc,lesion_recall\n" + "\n".join(rows))
+    options = RankingOptions(challenge=str(tmp_path / "lesions.toml"), bootstrap=0)
+    audience = {"is_organiser": is_organiser, "has_teams": True}
+
+    pages = dict(ranking_pages(table, options, is_written=False, **audience))
+
+    html = page_html(pages["teams/a.html"])
+    assert "rank: DSC" in html
+    assert ("rank: Lesion-wise recall" in html) == is_organiser
+    assert ("the value is empty" in html) == is_organiser
