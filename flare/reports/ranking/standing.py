@@ -104,8 +104,9 @@ class OwnStanding:
         missing = []
         for case, row in zip(self.cases, self.results, strict=True):
             for metric, result in zip(self.metrics, row, strict=True):
-                is_missing = result.reason not in (None, LEFT_OUT)
-                if is_missing and not metric.hides_cases:
+                if metric.hides_cases:
+                    continue
+                if result.reason not in (None, LEFT_OUT):
                     missing.append((case, metric.heading, result.reason))
         return missing
 
