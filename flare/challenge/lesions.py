@@ -1,7 +1,7 @@
 """Named definitions of lesions, program by program, which are data alone.
 
 Challenge files name one for an organ, and can change nothing of it. A further one is a
-record here, whose values its program has given: `tests/challenge/test_lesions.py`.
+record here, with values of its program in `tests/evaluation/lesions/test_official.py`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from typing import Any
 
 from flare.challenge.answers import KINDS, AnswerRules
 from flare.challenge.metrics import SCORES
-from flare.challenge.rules import Challenge, Organ
+from flare.challenge.organs import Organ
+from flare.challenge.rules import Challenge
 from flare.common.errors import AboutFile, OrganiserError
 from flare.common.schema import build, dump
 from flare.common.text import count, listing, runs, safe, why

@@ -1,4 +1,4 @@
-"""What a FLARE edition asks for: organs, rules of scoring, and ranked metrics.
+"""What a challenge asks for: rules of scoring, and ranked metrics.
 
 A challenge is data. The files in ``flare/challenge/editions/`` are the only place where
 label numbers and tolerances are written; ``docs/reference/challenge-files.md``
@@ -7,18 +7,16 @@ explains every key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain, groupby
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from flare.challenge.answers import AnswerRules, Name
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
 from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.lesions import DEFINITIONS, LONGEST_MISS_MM
 from flare.challenge.metrics import (
-    LEFT_OUT,
     MEASURED,
     METRICS,
     SCORES,
@@ -26,6 +24,14 @@ from flare.challenge.metrics import (
     Metric,
     MetricName,
     metric_named,
+)
+from flare.challenge.organs import (
+    ALL_SLICES,
+    RESERVED_ENDINGS,
+    USUAL_ABSENCE,
+    AbsentOrgans,
+    Organ,
+    ZRange,
 )
 from flare.challenge.scheme import PLAIN_SCHEME, SchemeRules
 from flare.common.schema import (
@@ -65,16 +71,6 @@ class ReportedRule(Checked):
             check(is_link, "source", link, "links that begin with https://")
 
 
-STATISTICS = ("mean", "std", "min", "max", "median")
-"""The statistics of each metric over all cases; no organ can have such a name."""
-
-FREE_CASES = "free_cases"
-LEFT_EMPTY = "free_left_empty"
-"""With an organ before them, keys of metrics.json that count cases without it."""
-
-RESERVED_ENDINGS = (*STATISTICS, FREE_CASES, LEFT_EMPTY)
-"""The endings that give keys of metrics.json a meaning; no name of answers has one."""
-
 Decimals = Annotated[int, Is(minimum=0, maximum=15)]
 
 
@@ -84,11 +80,6 @@ def _check_unique(table: str, key: str, values: list[Any]) -> None:
         is_first = number == first_number
         expected = f"another value than {table}[{first_number}].{key}"
         check(is_first, f"{table}[{number}].{key}", value, expected)
-
-
-Label = Annotated[int, Is(minimum=1, maximum=255)]
-
-ANY_LABEL = tuple(range(1, 256))
 
 
 class UnknownLabels(Enum):
@@ -111,14 +102,6 @@ class GridComparison(Enum):
     """The numbers of voxels are equal; anything else is a warning."""
 
 
-class TopSlice(Enum):
-    """Whether the highest slice of a z-range is scored."""
-
-    KEPT = "kept"
-    DROPPED = "dropped"
-    """It is left out, as the slices of official scripts end before their bound."""
-
-
 class MaxMemory(Enum):
     """Which value of a trace is its maximum of GPU memory."""
 
@@ -126,109 +109,6 @@ class MaxMemory(Enum):
     """In 2021 and 2022: the largest value that more than 2 % of the samples have."""
     PLAIN = "plain"
     """Since 2023: the largest value of all samples."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Organ(Checked):
-    """One structure that is scored."""
-
-    label: Label | tuple[Label, ...] | None = None
-    """Value of its voxels, 1 to 255; several for a region, which may share them."""
-    name: Name
-    """Its name in the keys of metrics.json: lower case, digits and underscores."""
-    tolerance_mm: Length | None = None
-    """Tolerance of its NSD; None only where no NSD is computed."""
-    in_mean: bool = True
-    """Whether it counts in the DSC and NSD of a case."""
-    free_cases: bool = False
-    """Whether cases without the organ are counted, and those of them that a submission
-    leaves empty."""
-    labels: Literal["each"] | None = None
-    """In place of a label: each value of either label map is a structure of its own,
-    such as a lesion, and the organ has the means over these."""
-    lesions: Annotated[str, Is(enum=DEFINITIONS)] | None = None
-    """The definition by which it consists of lesions; without it, the organ has no
-    metrics of lesions."""
-
-    def has(self, metric: str) -> bool:
-        """Whether it has a value of a metric."""
-        return bool(self.lesions) or not isinstance(METRICS[metric], LesionMetric)
-
-    @property
-    def region(self) -> tuple[int, ...]:
-        """All labels of its voxels."""
-        if isinstance(self.label, tuple):
-            return self.label
-        return ANY_LABEL if self.label is None else (self.label,)
-
-    def structures(self, present: Iterable[int]) -> tuple[tuple[int, ...], ...]:
-        """The labels of each part that is compared by itself; one part, but for "each".
-
-        Of those, there is one for each label that is `present` in either label map; if
-        none is, one part without labels.
-        """
-        if self.labels is None:
-            return (self.region,)
-        return tuple((label,) for label in sorted({*present})) or ((),)
-
-    def _check_rules(self) -> None:
-        check(
-            self.name not in STATISTICS,
-            "name",
-            self.name,
-            f"another name than {listing(STATISTICS)}, which metrics.json uses",
-        )
-        has_one = (self.label is None) != (self.labels is None)
-        check(
-            has_one, "label", self.label, 'a label, a list of them or labels = "each"'
-        )
-        is_region = len({*self.region}) == len(self.region) > 0
-        check(is_region, "label", [*self.region], "each label once, and at least one")
-        is_mask = not (self.lesions and self.labels)
-        expected = "no lesions where each label is one"
-        check(is_mask, "lesions", self.lesions, expected)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbsentOrgans(Checked):
-    """DSC and NSD of an organ that one label map, or neither, contains.
-
-    One that is left out has no value by any metric.
-    """
-
-    in_both: Share | Literal["left_out"] = 1.0
-    """The value if it is absent in both label maps."""
-    in_reference: Share | Literal["left_out"] = 0.0
-    """The value if only the prediction has it."""
-    in_prediction: Share | Literal["left_out"] = 0.0
-    """The value if only the reference has it."""
-
-    def of(self, reference: int, prediction: int) -> float | str | None:
-        """The rule for an organ of so many voxels; None if both label maps have it."""
-        if reference and prediction:
-            return None
-        if reference:
-            return self.in_prediction
-        return self.in_reference if prediction else self.in_both
-
-    @property
-    def may_leave_out(self) -> bool:
-        """Whether there are organs without a value."""
-        return LEFT_OUT in (self.in_both, self.in_reference, self.in_prediction)
-
-    @property
-    def reference_decides(self) -> bool:
-        """Whether an organ that the reference lacks, and no other, has no value."""
-        values = (self.in_both, self.in_reference, self.in_prediction == LEFT_OUT)
-        return values == (LEFT_OUT, LEFT_OUT, False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZRange:
-    """Organs that are scored only in the slices where the reference has them."""
-
-    organs: tuple[str, ...] = ()
-    top_slice: TopSlice = TopSlice.KEPT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +215,7 @@ class Challenge(Checked):
     """The answers in tables and JSON that are scored."""
     metrics: tuple[Annotated[str, Is(enum=METRICS)], ...] = SCORES
     """The metrics of each organ, in the order of metrics.json."""
-    absent_organs: AbsentOrgans = AbsentOrgans()
+    absent_organs: AbsentOrgans = USUAL_ABSENCE
     """The scores of an organ that one label map, or neither, contains."""
     worst_distance_mm: Length | None = None
     """The distance of an organ that only one label map has, or of a case that cannot be
@@ -344,7 +224,7 @@ class Challenge(Checked):
     """An organ's NSD is 0 where its DSC is below this."""
     decimals: Decimals | None = None
     """Decimals to which each organ's values are rounded, before any mean."""
-    z_range: ZRange = ZRange()
+    z_range: ZRange = ALL_SLICES
     """Organs that are scored only in the slices where the reference has them."""
     unknown_labels: UnknownLabelRules = UnknownLabelRules()
     """The meaning of a label that no organ has."""

@@ -230,7 +230,7 @@ def build(
     --------
     A field that a later version has added:
 
-    >>> from flare.challenge.rules import AbsentOrgans
+    >>> from flare.challenge.organs import AbsentOrgans
     >>> build(AbsentOrgans, {"in_both": 0, "colour": "red"}, is_lenient=True).in_both
     0.0
     """
@@ -416,7 +416,7 @@ def dump(value: Any) -> Any:
 
     Examples
     --------
-    >>> from flare.challenge.rules import TopSlice, ZRange
+    >>> from flare.challenge.organs import TopSlice, ZRange
     >>> dump(ZRange(organs=("aorta",), top_slice=TopSlice.DROPPED))
     {'organs': ['aorta'], 'top_slice': 'dropped'}
     """

@@ -18,7 +18,7 @@ from flare.challenge.metrics import (
     Metric,
     metric_named,
 )
-from flare.challenge.rules import FREE_CASES, LEFT_EMPTY, STATISTICS
+from flare.challenge.organs import FREE_CASES, LEFT_EMPTY, STATISTICS
 from flare.common.errors import unwritable
 from flare.common.files import write_whole
 from flare.common.schema import (

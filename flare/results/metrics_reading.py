@@ -15,7 +15,7 @@ from flare.challenge.formats import CASE, case_of
 from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.lesions import lesions_in
 from flare.challenge.metrics import LEFT_OUT, metric_named, scored
-from flare.challenge.rules import RESERVED_ENDINGS
+from flare.challenge.organs import RESERVED_ENDINGS
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.schema import build
 from flare.common.text import listing, safe, why

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 from flare.challenge.formats import PLAIN_NAMES, FileNames
 from flare.challenge.lesions import lesions_in
 from flare.challenge.metrics import Metric, lesions_by, metric_named, shares_of_masks
+from flare.challenge.organs import STATISTICS
 from flare.challenge.reading import Rule
-from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
 from flare.common.text import count, listing
 

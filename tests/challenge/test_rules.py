@@ -11,6 +11,7 @@ import pytest
 import flare
 from flare.challenge.lesion_metrics import LESION_METRICS
 from flare.challenge.metrics import METRICS, Better, metric_named
+from flare.challenge.organs import AbsentOrgans, Organ
 from flare.challenge.reading import (
     ChallengeError,
     challenge_names,
@@ -18,7 +19,7 @@ from flare.challenge.reading import (
     challenge_text,
     read_challenge,
 )
-from flare.challenge.rules import AbsentOrgans, Organ, RankedMetric
+from flare.challenge.rules import RankedMetric
 from flare.evaluation.metrics.comparison import compare_organ
 from flare.results.efficiency_csv import ranked_by_others
 from tests.builders import ORGANS, ROOT, error_of, run_program, write_file

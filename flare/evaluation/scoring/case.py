@@ -13,7 +13,8 @@ import numpy as np
 from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import LEFT_OUT, METRICS, Metric
-from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
+from flare.challenge.organs import Organ, TopSlice
+from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid

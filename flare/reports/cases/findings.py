@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.metrics import metrics_in, shares_of_masks
-from flare.challenge.rules import Challenge, Organ
+from flare.challenge.organs import Organ
+from flare.challenge.rules import Challenge
 from flare.common.text import printable
 from flare.evaluation.doctor.diagnose import diagnose_case, read_whole
 from flare.evaluation.doctor.words import CauseText, cause_texts

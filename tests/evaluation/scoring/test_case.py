@@ -8,14 +8,12 @@ import pytest
 
 import flare
 from flare.challenge.metrics import LEFT_OUT
+from flare.challenge.organs import AbsentOrgans, TopSlice, ZRange
 from flare.challenge.rules import (
-    AbsentOrgans,
     GridComparison,
     GridRules,
-    TopSlice,
     UnknownLabelRules,
     UnknownLabels,
-    ZRange,
 )
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.evaluate import ignored_labels_text
