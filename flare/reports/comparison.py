@@ -46,6 +46,8 @@ class Compared:
     """The scores of the cases that all evaluations have."""
     left_out: tuple[str, ...]
     """Cases that another evaluation does not have."""
+    pairs: Pairs
+    """Its differences to the first evaluation, which has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +92,6 @@ class Comparison:
         names = dict.fromkeys(pair.metric for pair in self.numbers.differences)
         return tuple(map(metric_named, names))
 
-    @property
-    def compared(self) -> list[Pairs]:
-        """The differences of each candidate by metric; without label maps, none."""
-        compared: dict[str, Pairs] = {}
-        for pair in self.numbers.differences:
-            pairs = compared.setdefault(pair.evaluation, {})
-            pairs[pair.metric] = (*pairs.get(pair.metric, ()), pair)
-        return list(compared.values())
-
 
 def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Comparison:
     """Read evaluations, as far as their readers may know them.
@@ -115,26 +108,37 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
     organs: dict[str, None] = {}
     for file in files:
         scores = scores_of(file) if is_organiser else own_scores(file)
-        numbers = {case: number for number, case in enumerate(file.cases)}
-        parts.append(scores.part([numbers[case] for case in cases], case_names))
+        places = [file.cases.index(case) for case in cases]
+        parts.append(scores.part(places, case_names))
         organs |= dict.fromkeys(scores.organs)
-    evaluations, sides = [], []
-    names = evaluation_names(sources)
+    names, sides = evaluation_names(sources), []
     for name, source, file, part in zip(names, sources, files, parts, strict=True):
+        sheets = read_sheets(source, file) if is_organiser else ()
+        sides.append(Side(name, part.values, part.answers, sheets))
+    numbers = compare(sides, tuple(organs), case_names, unlike)
+    evaluations = []
+    for name, file, part in zip(names, files, parts, strict=True):
         compared = Compared(
             name=name,
             scores=replace(part, organs=tuple(organs)),
             left_out=_left_out(file, common, is_organiser=is_organiser),
+            pairs=_pairs(numbers, name),
         )
         evaluations.append(compared)
-        sheets = read_sheets(source, file) if is_organiser else ()
-        sides.append(Side(name, part.values, part.answers, sheets))
     return Comparison(
         evaluations=tuple(evaluations),
-        numbers=compare(sides, tuple(organs), case_names, unlike),
+        numbers=numbers,
         provenance=_provenance(files) if is_organiser else (),
         lesions=files[0].evaluation.lesions,
     )
+
+
+def _pairs(numbers: ComparisonFile, name: str) -> Pairs:
+    pairs: Pairs = {}
+    for pair in numbers.differences:
+        if pair.evaluation == name:
+            pairs[pair.metric] = (*pairs.get(pair.metric, ()), pair)
+    return pairs
 
 
 def _left_out(
@@ -171,16 +175,16 @@ def testable_means(pairs: Pairs) -> list[Difference]:
     return [mean for mean in means if mean.record.better]
 
 
-def verdict(pairs: Pairs, first: Compared, candidate: Compared, tests: int) -> str:
+def verdict(first: Compared, candidate: Compared, tests: int) -> str:
     """The better evaluation, by how much, in which organ, and how sure that is.
 
-    The pairs are of metrics that have a good end; `tests` is the number of tests of
-    means that p-values are adjusted for.
+    It is by metrics that have a good end; `tests` is the number of tests of means that
+    p-values are adjusted for.
     """
-    if not any(any(pair.present) for pair in chain(*pairs.values())):
+    if not any(any(pair.present) for pair in chain(*candidate.pairs.values())):
         return f"{candidate.name} has the scores of {first.name} on every case."
-    means = testable_means(pairs)
-    where = _most_changed_text(pairs[means[0].metric][1:])
+    means = testable_means(candidate.pairs)
+    where = _most_changed_text(candidate.pairs[means[0].metric][1:])
     number = count(len(first.scores.cases), "case")
     changes: dict[str, list[str]] = {}
     for mean in means:

@@ -16,7 +16,6 @@ from flare.reports.charts import difference_axis, spread_chart
 from flare.reports.comparison import (
     Compared,
     Comparison,
-    Pairs,
     change_text,
     interval_text,
     p_text,
@@ -67,16 +66,29 @@ GAIN_PHRASES = {
 
 
 def comparison_page(comparison: Comparison) -> Page:
-    """The page of evaluations, the first of which the others are compared with."""
+    """The page of evaluations, the first of which the others are compared with.
+
+    Without label maps there is nothing to compare but answers.
+    """
     first, candidates = comparison.first, comparison.candidates
-    compared, verdicts, certainty = _compared(comparison)
+    number, verdicts = "answers", [ANSWERS_VERDICT]
+    certainty: list[Part] = []
+    tiles: list[Tile] = []
+    if comparison.cases:
+        number = count(len(comparison.cases), "case")
+        tests = len(candidates) * len(testable_means(candidates[0].pairs))
+        verdicts = [verdict(first, candidate, tests) for candidate in candidates]
+        method = f"{BY_SIGNED_RANKS.note} {_holm_text(comparison, tests)}"
+        certainty += map(Words, (method, METHOD, CERTAINTY))
+        tiles = _tiles(comparison)
     title = f"{candidates[0].name} against {first.name}"
     lead: list[Part] = [Words(verdicts[0])]
     overview: list[Part] = []
     if len(candidates) > 1:
         title = f"{first.name} and {len(candidates)} others"
         lead = [Lines(verdicts)]
-        overview = _overview(comparison, compared) if compared else []
+        for table in (means_table, overview_table):
+            overview += folded(map(partial(table, comparison), comparison.metrics))
     if comparison.numbers.unlike:
         what = listing(comparison.numbers.unlike, last=" and ")
         words = (
@@ -84,52 +96,22 @@ def comparison_page(comparison: Comparison) -> Page:
             " from that, not from the predictions."
         )
         lead.append(Words(words, "banner"))
-    number = count(len(comparison.cases), "case") if compared else "answers"
     provenance = [provenance_table(comparison)] if comparison.provenance else []
     return Page(
         title=f"{title}: comparison on {number}",
         kicker=first.scores.challenge,
         audience_note=ORGANISERS_NOTE if first.scores.exact else NOTE,
         lead=lead,
-        tiles=_tiles(comparison, compared) if compared else (),
+        tiles=tiles,
         sections=[
             Section("overview", "Overview", "All evaluations", overview),
             comparison_section(comparison),
-            *_differences(comparison, compared),
+            *_differences(comparison),
             Section("method", "Method", "How sure it is", certainty),
             Section("remarks", "Remarks", "Remarks", _remarks(comparison)),
             Section("provenance", "Provenance", "Provenance", provenance),
         ],
     )
-
-
-def _compared(
-    comparison: Comparison,
-) -> tuple[Sequence[Pairs], Sequence[str], Sequence[Part]]:
-    """The differences of label maps, a verdict on each candidate, and how sure it is.
-
-    Without label maps there is nothing to compare but answers.
-    """
-    first, candidates = comparison.first, comparison.candidates
-    if not comparison.cases and first.scores.answers:
-        return (), [ANSWERS_VERDICT], ()
-    compared = comparison.compared
-    tests = len(candidates) * len(testable_means(compared[0]))
-    verdicts = [
-        verdict(pairs, first, candidate, tests)
-        for candidate, pairs in zip(candidates, compared, strict=True)
-    ]
-    method = f"{BY_SIGNED_RANKS.note} {_holm_text(comparison, tests)}"
-    return compared, verdicts, [Words(text) for text in (method, METHOD, CERTAINTY)]
-
-
-def _overview(comparison: Comparison, compared: Sequence[Pairs]) -> list[Part]:
-    """The means of all evaluations, and then their differences to the first."""
-    means = [means_table(comparison, metric) for metric in comparison.metrics]
-    differences = [
-        overview_table(comparison, compared, metric) for metric in comparison.metrics
-    ]
-    return [*folded(means), *folded(differences)]
 
 
 def _holm_text(comparison: Comparison, tests: int) -> str:
@@ -141,39 +123,36 @@ def _holm_text(comparison: Comparison, tests: int) -> str:
     return f"{text}, those without any difference among them."
 
 
-def _differences(
-    comparison: Comparison, compared: Sequence[Pairs]
-) -> Iterator[Section]:
-    first, is_single = comparison.first, len(compared) == 1
-    for number, pairs in enumerate(compared, start=1):
-        candidate = comparison.candidates[number - 1]
+def _differences(comparison: Comparison) -> Iterator[Section]:
+    first, candidates = comparison.first, comparison.candidates
+    for number, candidate in enumerate(candidates if comparison.cases else (), start=1):
         title = f"{candidate.name} against {first.name}"
-        name = "Differences" if is_single else title
+        name = "Differences" if len(candidates) == 1 else title
         charts, tests, changes = [], [], []
         for metric in comparison.metrics:
-            axis = _axis(metric, comparison, compared)
-            charts.append(differences_chart(metric, first, candidate, pairs, axis))
-            caption = f"{metric.title}, {title}"
-            tests.append(tests_table(pairs[metric.name], first, candidate, caption))
-            rows = pairs[metric.name]
-            changes.append(changes_table(rows, comparison, candidate, caption))
+            axis = _axis(metric, comparison)
+            charts.append(differences_chart(metric, first, candidate, axis))
+            caption, pairs = f"{metric.title}, {title}", candidate.pairs[metric.name]
+            tests.append(tests_table(pairs, first, candidate, caption))
+            changes.append(changes_table(pairs, comparison, candidate, caption))
         shown, where = int(number == 1), Heading("Who improved where")
         tables = [*folded(tests, shown), where, *folded(changes, shown)]
         parts: list[Part] = [Pair(charts), *tables]
         yield Section(f"differences-{number}", name, title, parts)
 
 
-def _tiles(comparison: Comparison, compared: Sequence[Pairs]) -> list[Tile]:
+def _tiles(comparison: Comparison) -> list[Tile]:
     """The mean differences of a single candidate, and how many cases are compared."""
     left_out: set[str] = set()
     for evaluation in comparison.evaluations:
         left_out.update(evaluation.left_out)
     note = f"{len(left_out) or 'none'} left out"
-    if len(compared) > 1:
+    if len(comparison.candidates) > 1:
         evaluations = str(len(comparison.evaluations))
         tiles = [Tile(name="Evaluations", value=evaluations)]
     else:
-        means = [pairs[0] for pairs in compared[0].values()]
+        (candidate,) = comparison.candidates
+        means = [pairs[0] for pairs in candidate.pairs.values()]
         is_exact = comparison.first.scores.exact
         tiles = [_change_tile(mean, is_exact) for mean in means]
         mean = means[0]
@@ -282,10 +261,10 @@ def _test_cells(pair: Difference, *, exact: bool) -> list[Cell]:
 
 
 def differences_chart(
-    metric: Metric, first: Compared, candidate: Compared, pairs: Pairs, axis: Axis
+    metric: Metric, first: Compared, candidate: Compared, axis: Axis
 ) -> Chart:
     """A dot for each case and organ, and the line on which nothing has changed."""
-    rows, has_boxes = pairs[metric.name], candidate.scores.exact
+    rows, has_boxes = candidate.pairs[metric.name], candidate.scores.exact
     not_scored = _not_scored(metric, first, candidate)
     key: Key = (("dot", "a case"), ("zero", "no difference"))
     if has_boxes:
@@ -307,12 +286,12 @@ def differences_chart(
     )
 
 
-def _axis(metric: Metric, comparison: Comparison, compared: Sequence[Pairs]) -> Axis:
+def _axis(metric: Metric, comparison: Comparison) -> Axis:
     """The axis of the differences to all candidates by all metrics of one range."""
     values: list[float] = []
-    for candidate, pairs in zip(comparison.candidates, compared, strict=True):
+    for candidate in comparison.candidates:
         not_scored = _not_scored(metric, comparison.first, candidate)
-        for pair in chain.from_iterable(pairs.values()):
+        for pair in chain.from_iterable(candidate.pairs.values()):
             if pair.record.range == metric.range:
                 values += _drawn(pair, not_scored)
     return difference_axis(values)
@@ -391,15 +370,13 @@ def means_table(comparison: Comparison, metric: Metric) -> Table:
     return table_of(f"Mean {heading_within(metric)} over {cases}", columns)
 
 
-def overview_table(
-    comparison: Comparison, compared: Sequence[Pairs], metric: Metric
-) -> Table:
+def overview_table(comparison: Comparison, metric: Metric) -> Table:
     """A row for each organ, and a column for each candidate."""
     exact, first = comparison.first.scores.exact, comparison.first.name
-    organs = map(attrgetter("title"), compared[0][metric.name])
+    organs = [title for _, title in comparison.first.scores.rows]
     columns = [Column("organ", organs, is_text=True)]
-    for candidate, pairs in zip(comparison.candidates, compared, strict=True):
-        cells = map(partial(_change_cell, exact=exact), pairs[metric.name])
+    for candidate in comparison.candidates:
+        cells = map(partial(_change_cell, exact=exact), candidate.pairs[metric.name])
         columns.append(Column(candidate.name, cells))
     caption = f"Mean difference of {metric.title} to {first}{_good_end(metric)}; {SURE}"
     return table_of(caption, columns, sortable=False)

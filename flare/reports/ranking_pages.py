@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flare.challenge.metrics import lesions_by
 from flare.challenge.reading import read_challenge
-from flare.ranking.rank import Analysis, rank_results
+from flare.ranking.rank import rank_results
 from flare.ranking.rules import RankingOptions
 from flare.ranking.written import read_written
 from flare.reports.model import INDEX, TEAMS, Page
@@ -43,48 +43,30 @@ def ranking_pages(
     else:
         challenge = read_challenge(options.challenge)
         analysis = rank_results(source, challenge, options, groups)
-    with lesions_by(analysis.challenge.lesions):
-        yield from _pages(
-            analysis,
-            is_organiser=is_organiser,
-            has_teams=has_teams,
-            figures=figures,
-            groups=groups,
-            cases=cases,
-        )
-
-
-def _pages(
-    analysis: Analysis,
-    *,
-    is_organiser: bool,
-    has_teams: bool,
-    figures: Path | None,
-    groups: Path | None,
-    cases: Mapping[str, str] | None,
-) -> Iterator[tuple[str, Page]]:
     groupings: tuple[Grouping, ...] = ()
     if groups:
         withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
         groupings = read_groups(groups, analysis.board.cases, withdrawn)
-    public = public_ranking(
-        analysis, groupings, is_organiser=is_organiser, has_organs=True
-    )
     standings = analysis.standings.standings
     files = {}
     for name, standing in sheet_names(standings):
         files[standing.team] = f"{TEAMS}/{name}.html"
-    links = files if has_teams else {}
-    index, ranking = ranking_page(public, links), None
-    if is_organiser:
-        ranking = WholeRanking(analysis, public, metric_values(analysis), groupings)
-        index = organiser_page(ranking, links, cases)
-        if figures:
-            # Here, as pages should not wait for matplotlib.
-            from flare.reports.paper.figures import write_ranking_figures
+    links, ranking = files if has_teams else {}, None
+    with lesions_by(analysis.challenge.lesions):
+        public = public_ranking(
+            analysis, groupings, is_organiser=is_organiser, has_organs=True
+        )
+        index = ranking_page(public, links)
+        if is_organiser:
+            values = metric_values(analysis)
+            ranking = WholeRanking(analysis, public, values, groupings)
+            index = organiser_page(ranking, links, cases)
+            if figures:
+                # Here, as pages should not wait for matplotlib.
+                from flare.reports.paper.figures import write_ranking_figures
 
-            write_ranking_figures(ranking, index, figures)
-    yield INDEX, index
-    for standing in standings if has_teams else ():
-        page = team_page(own_standing(analysis, standing, public), ranking)
-        yield files[standing.team], page
+                write_ranking_figures(ranking, index, figures)
+        yield INDEX, index
+        for standing in standings if has_teams else ():
+            page = team_page(own_standing(analysis, standing, public), ranking)
+            yield files[standing.team], page

@@ -19,7 +19,7 @@ from flare.reports.render.html import page_html
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.groups_csv import read_groups
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import EvaluationFile, read_evaluation
+from flare.results.metrics_reading import read_evaluation
 from flare.results.scores import LowScores
 from flare.results.team_folder import is_team
 
@@ -242,14 +242,6 @@ class Report:
                 file.unlink()
 
     def _evaluation(self, links: Links, causes: Causes) -> Page:
-        (source,) = self.sources
-        evaluation = read_evaluation(source)
-        with lesions_by(evaluation.evaluation.lesions):
-            return self._evaluation_page(source, evaluation, links, causes)
-
-    def _evaluation_page(
-        self, source: Path, evaluation: EvaluationFile, links: Links, causes: Causes
-    ) -> Page:
         from flare.ranking.answers import read_sheets
         from flare.reports.evaluation import (
             means_alone,
@@ -258,18 +250,22 @@ class Report:
         )
         from flare.reports.scores import evaluation_names, own_scores
 
+        (source,) = self.sources
+        evaluation = read_evaluation(source)
         groups = read_groups(self.groups, evaluation.cases) if self.groups else ()
-        if not self.is_organiser:
-            page = participant_page(own_scores(evaluation), groups)
-            return page if self.page == "cases" else means_alone(page)
-        if self.figures:
-            from flare.reports.paper.figures import write_evaluation_figures
+        with lesions_by(evaluation.evaluation.lesions):
+            if not self.is_organiser:
+                page = participant_page(own_scores(evaluation), groups)
+                return page if self.page == "cases" else means_alone(page)
+            if self.figures:
+                from flare.reports.paper.figures import write_evaluation_figures
 
-            write_evaluation_figures(evaluation, self.figures, groups)
-        (name,) = evaluation_names([source])
-        sheets = read_sheets(source, evaluation)
-        for cause, cases in causes.items():
-            reason = f"the prediction as a whole: {cause}"
-            low = LowScores(reason=reason, cases=tuple(cases))
-            evaluation = replace(evaluation, low_scores=(*evaluation.low_scores, low))
-        return organiser_page(evaluation, groups, links, name, sheets)
+                write_evaluation_figures(evaluation, self.figures, groups)
+            (name,) = evaluation_names([source])
+            sheets = read_sheets(source, evaluation)
+            low_scores = list(evaluation.low_scores)
+            for cause, cases in causes.items():
+                reason = f"the prediction as a whole: {cause}"
+                low_scores.append(LowScores(reason=reason, cases=tuple(cases)))
+            evaluation = replace(evaluation, low_scores=tuple(low_scores))
+            return organiser_page(evaluation, groups, links, name, sheets)
