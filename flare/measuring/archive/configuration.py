@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from typing import Any, TypeAlias
 
 from flare.common.text import safe
@@ -32,96 +30,61 @@ _TIME = re.compile(
 """Times are written by RFC 3339, which Go expects."""
 
 
-class Plain(Enum):
-    """A value that holds no others, as messages call it."""
+TEXT, FLAG, NUMBER = "a text", "true or false", "a whole number"
+TIME = "a time such as 2026-11-24T10:00:00Z"
+"""Values that hold no others, as messages call them."""
 
-    TEXT = "a text"
-    FLAG = "true or false"
-    NUMBER = "a whole number"
-    TIME = "a time such as 2026-11-24T10:00:00Z"
+ANY = "*"
+"""Stands for all keys of a table, which may have any."""
 
-
-@dataclass(frozen=True, slots=True)
-class ListOf:
-    """A list whose values are of one kind."""
-
-    kind: Kind
+Kind: TypeAlias = "str | list[Kind] | Mapping[str, Kind]"
+"""The type of a value: a list has the type of its items, and a mapping is an object
+with these fields, and any others."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableOf:
-    """An object that has any keys."""
-
-    kind: Kind
+def _all(kind: Kind, names: str) -> dict[str, Kind]:
+    return dict.fromkeys(names.split(), kind)
 
 
-Kind: TypeAlias = "Plain | ListOf | TableOf | Mapping[str, Kind]"
-"""The type of a value; a mapping is an object with these fields, and any others."""
-
-TEXTS = ListOf(Plain.TEXT)
+_LISTS_AND_TABLES: Mapping[str, Kind] = {
+    "ExposedPorts": {ANY: {}},
+    **_all([TEXT], "Env Cmd"),
+    "Volumes": {ANY: {}},
+    **_all([TEXT], "Entrypoint OnBuild"),
+    "Labels": {ANY: TEXT},
+    "Shell": [TEXT],
+}
+"""Those of how containers are started."""
 
 SETTINGS: Mapping[str, Kind] = {
-    "Hostname": Plain.TEXT,
-    "Domainname": Plain.TEXT,
-    "User": Plain.TEXT,
-    "AttachStdin": Plain.FLAG,
-    "AttachStdout": Plain.FLAG,
-    "AttachStderr": Plain.FLAG,
-    "ExposedPorts": TableOf({}),
-    "Tty": Plain.FLAG,
-    "OpenStdin": Plain.FLAG,
-    "StdinOnce": Plain.FLAG,
-    "Env": TEXTS,
-    "Cmd": TEXTS,
+    **_all(TEXT, "Hostname Domainname User Image WorkingDir MacAddress StopSignal"),
+    **_all(FLAG, "AttachStdin AttachStdout AttachStderr Tty OpenStdin StdinOnce"),
+    **_all(FLAG, "ArgsEscaped NetworkDisabled"),
+    "StopTimeout": NUMBER,
     "Healthcheck": {
-        "Test": TEXTS,
-        "Interval": Plain.NUMBER,
-        "Timeout": Plain.NUMBER,
-        "StartPeriod": Plain.NUMBER,
-        "StartInterval": Plain.NUMBER,
-        "Retries": Plain.NUMBER,
+        "Test": [TEXT],
+        **_all(NUMBER, "Interval Timeout StartPeriod StartInterval Retries"),
     },
-    "ArgsEscaped": Plain.FLAG,
-    "Image": Plain.TEXT,
-    "Volumes": TableOf({}),
-    "WorkingDir": Plain.TEXT,
-    "Entrypoint": TEXTS,
-    "NetworkDisabled": Plain.FLAG,
-    "MacAddress": Plain.TEXT,
-    "OnBuild": TEXTS,
-    "Labels": TableOf(Plain.TEXT),
-    "StopSignal": Plain.TEXT,
-    "StopTimeout": Plain.NUMBER,
-    "Shell": TEXTS,
+    **_LISTS_AND_TABLES,
 }
 """How containers of an image are started."""
 
 CONFIGURATION: Mapping[str, Kind] = {
-    "id": Plain.TEXT,
-    "parent": Plain.TEXT,
-    "comment": Plain.TEXT,
-    "created": Plain.TIME,
-    "container": Plain.TEXT,
+    **_all(TEXT, "id parent comment container docker_version author"),
+    **_all(TEXT, "architecture variant os os.version"),
+    "created": TIME,
     "container_config": SETTINGS,
-    "docker_version": Plain.TEXT,
-    "author": Plain.TEXT,
     "config": SETTINGS,
-    "architecture": Plain.TEXT,
-    "variant": Plain.TEXT,
-    "os": Plain.TEXT,
-    "os.version": Plain.TEXT,
-    "os.features": TEXTS,
-    "Size": Plain.NUMBER,
-    "rootfs": {"type": Plain.TEXT, "diff_ids": TEXTS},
-    "history": ListOf(
+    "os.features": [TEXT],
+    "Size": NUMBER,
+    "rootfs": {"type": TEXT, "diff_ids": [TEXT]},
+    "history": [
         {
-            "created": Plain.TIME,
-            "created_by": Plain.TEXT,
-            "author": Plain.TEXT,
-            "comment": Plain.TEXT,
-            "empty_layer": Plain.FLAG,
+            "created": TIME,
+            **_all(TEXT, "created_by author comment"),
+            "empty_layer": FLAG,
         }
-    ),
+    ],
 }
 """All that engines read of an image's configuration."""
 
@@ -139,39 +102,30 @@ def checked_configuration(content: bytes) -> dict[str, Any]:
 
 def _check(value: Any, kind: Kind, name: str) -> None:
     match kind:
-        case Plain():
-            _expect(_is_plain(value, kind), value, kind.value, name)
-        case ListOf():
+        case str():
+            _expect(_is_plain(value, kind), value, kind, name)
+        case list():
             _expect(isinstance(value, list), value, "a list", name)
             for number, item in enumerate(value, start=1):
-                _check(item, kind.kind, f"{name}[{number}]")
-        case TableOf():
-            _expect(isinstance(value, dict), value, "an object", name)
-            _check_fields(value, dict.fromkeys(value, kind.kind), name)
+                _check(item, kind[0], f"{name}[{number}]")
         case _:
             _expect(isinstance(value, dict), value, "an object", name)
-            _check_fields(fields_of(value, *kind), kind, name)
+            if ANY in kind:
+                kind = dict.fromkeys(value, kind[ANY])
+            else:
+                fields_of(value, *kind)
+            for key, field_kind in kind.items():
+                # What is null is as good as not there, for every engine.
+                if value.get(key) is not None:
+                    _check(value[key], field_kind, f"{name}.{key}" if name else key)
 
 
-def _check_fields(
-    values: Mapping[str, Any], kinds: Mapping[str, Kind], name: str
-) -> None:
-    for key, kind in kinds.items():
-        # What is null is as good as not there, for every engine.
-        if values.get(key) is not None:
-            _check(values[key], kind, f"{name}.{key}" if name else key)
-
-
-def _is_plain(value: Any, kind: Plain) -> bool:
-    match kind:
-        case Plain.TEXT:
-            return isinstance(value, str)
-        case Plain.FLAG:
-            return isinstance(value, bool)
-        case Plain.NUMBER:
-            return type(value) is int and -(2**63) <= value < 2**63
-        case Plain.TIME:
-            return isinstance(value, str) and _is_time(value)
+def _is_plain(value: Any, kind: str) -> bool:
+    if kind == NUMBER:
+        return type(value) is int and -(2**63) <= value < 2**63
+    if kind == FLAG:
+        return isinstance(value, bool)
+    return isinstance(value, str) and (kind == TEXT or _is_time(value))
 
 
 def _is_time(text: str) -> bool:
@@ -194,9 +148,9 @@ def _expect(holds: bool, value: Any, expected: str, name: str) -> None:
 
 def excesses(settings: Mapping[str, Any]) -> Iterator[str]:
     """Texts about lists and tables that are too long in how containers are started."""
-    for name, kind in SETTINGS.items():
+    for name in _LISTS_AND_TABLES:
         entries = settings.get(name)
-        if not entries or not isinstance(kind, ListOf | TableOf):
+        if not entries:
             continue
         size = len(json.dumps(entries, ensure_ascii=False).encode("utf-8", "replace"))
         if len(entries) > MOST_ENTRIES or size > MOST_BYTES:
