@@ -212,7 +212,7 @@ def build(
     *,
     where: str = "",
     is_lenient: bool = False,
-    **extra_fields: str,
+    **extra_fields: Any,
 ) -> _Built:
     """Build a dataclass from a TOML table, or from a JSON object.
 

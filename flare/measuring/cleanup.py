@@ -15,7 +15,7 @@ from pathlib import Path
 
 from flare.common.errors import OutputError, StoppedError
 from flare.common.files import json_at, remove_tree, write_whole
-from flare.common.schema import build, check, dump
+from flare.common.schema import build, check
 from flare.common.text import listing, safe, why
 from flare.measuring.engines.interface import Engine, NoAnswerError, NotRemovedError
 from flare.results.errors import MeasurementError
@@ -79,9 +79,13 @@ class Workplace:
     folder: Path
     """The folder of the team."""
     key: str
-    """The value of the label of its containers and volumes."""
-    images: tuple[str, ...] = ()
+    """The value of the label of its containers and volumes, and a part of paths."""
+    images: tuple[str, ...]
     """IDs of images that it loads; these may have no tag yet."""
+
+    def __post_init__(self) -> None:
+        """Check the key, which a file may tell."""
+        check(self.key.isalnum(), "key", self.key, "letters and digits")
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -116,8 +120,8 @@ def guarded(
     clean_up(engine, team_folder)
     folder = team_folder.resolve()
     place = Workplace(folder=folder, key=new_key(folder), images=tuple(images))
-    state = _State(key=place.key, images=place.images)
-    write_whole(team_folder / STATE, json.dumps(dump(state)))
+    state = {"key": place.key, "images": place.images}
+    write_whole(team_folder / STATE, json.dumps(state))
     guard = _start_guard(engine, place, lock)
     # Ctrl-C, whose error is no `Exception`, leaves this as it is.
     is_stopped = True
@@ -147,10 +151,7 @@ def _start_guard(
         place.tags,
         place.images,
         place.work,
-        pause_s=PAUSE_S,
-        loading_s=LOADING_S,
-        answer_s=GUARD_ANSWER_S,
-        most_s=GUARD_S,
+        (PAUSE_S, LOADING_S, GUARD_ANSWER_S, GUARD_S),
     )
     return subprocess.Popen(
         command,
@@ -224,24 +225,13 @@ def _remove(engine: Engine, place: Workplace) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _State:
-    """The content of the file `STATE`; its key becomes a part of paths and commands."""
-
-    key: str
-    images: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        check(self.key.isalnum(), "key", self.key, "letters and digits")
-
-
 def _left_workplaces(team_folder: Path) -> list[Workplace]:
     """The workplace that a killed measurement has left, if there is one."""
     try:
-        state = build(_State, json_at(team_folder / STATE), is_lenient=True)
+        state = json_at(team_folder / STATE)
+        return [build(Workplace, state, is_lenient=True, folder=team_folder)]
     except ValueError:
         return _workplaces_without_state(team_folder)
-    return [Workplace(folder=team_folder, key=state.key, images=state.images)]
 
 
 def _workplaces_without_state(team_folder: Path) -> list[Workplace]:
@@ -249,7 +239,9 @@ def _workplaces_without_state(team_folder: Path) -> list[Workplace]:
     # Such a folder is made before anything else, and removed last.
     start = f"{_WORK}{_key_start(team_folder)}"
     keys = [work.name.removeprefix(_WORK) for work in team_folder.glob(f"{start}*")]
-    places = [Workplace(folder=team_folder, key=key) for key in keys if key.isalnum()]
+    places = []
+    for key in filter(str.isalnum, keys):
+        places.append(Workplace(folder=team_folder, key=key, images=()))
     if places:
         _log.info(
             "%s: %s cannot be read; an image without a tag may remain in the engine",

@@ -142,5 +142,5 @@ class PlainEngine:
     def remove_labelled(self, label):
         assert not self.made
 
-    def guard_command(self, label, tags, images, work, **seconds):
+    def guard_command(self, label, tags, images, work, times_s):
         return ("sh", "-c", 'read -r word; [ "$word" = done ] || rm -rf "$1"', "", work)

@@ -347,11 +347,7 @@ class Docker(Engine):
         tags: Sequence[str],
         images: Sequence[str],
         work: Path,
-        *,
-        pause_s: float,
-        loading_s: float,
-        answer_s: int,
-        most_s: int,
+        times_s: Sequence[float],
     ) -> tuple[str, ...]:
         # Its text, not its file, which somebody may replace while it is run.
         script = LEFTOVERS.read_text(encoding="utf-8")
@@ -365,10 +361,7 @@ class Docker(Engine):
             " ".join(tags),
             " ".join(f"sha256:{image}" for image in images),
             str(work),
-            str(pause_s),
-            str(loading_s),
-            str(answer_s),
-            str(most_s),
+            *map(str, times_s),
         )
 
 

@@ -187,11 +187,7 @@ class Engine(Protocol):
         tags: Sequence[str],
         images: Sequence[str],
         work: Path,
-        *,
-        pause_s: float,
-        loading_s: float,
-        answer_s: int,
-        most_s: int,
+        times_s: Sequence[float],
     ) -> tuple[str, ...]:
         """A command that removes everything when its parent was killed.
 
@@ -200,7 +196,7 @@ class Engine(Protocol):
         done only then: so it looks again until nothing was there three times, and for
         longer while ``work/loading`` tells that an image is being loaded. If something
         may remain in the end, it fails. It needs nothing of Python, nor any file that
-        may be gone. Images are IDs of those that may have no tag yet. `pause_s` is the
-        time between two looks, and `loading_s` that in which an image may still come;
-        the engine has to do a command in `answer_s`, and all ends in `most_s`.
+        may be gone. Images are IDs of those that may have no tag yet. The times are
+        that between two looks, that in which an image may still come, that of the
+        engine for a command, and that in which all ends.
         """
