@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -265,14 +266,6 @@ class ControlGroup:
 
     def _file(self, controller: str, name: str) -> Path:
         """A file of the container: engines and systemd put them in several places."""
-        if controller not in self._folders:
-            folder = self._find_folder(controller)
-            if not folder:
-                return self._root / "nowhere" / name
-            self._folders[controller] = folder
-        return self._folders[controller] / name
-
-    def _find_folder(self, controller: str) -> Path | None:
         identity = self._container
         patterns = (
             f"docker/{identity}",
@@ -280,10 +273,13 @@ class ControlGroup:
             f"*/*/*{identity}*",
             f"*/*/*/*/*{identity}*",
         )
-        for pattern in patterns:
-            for folder in (self._root / controller).glob(pattern):
-                return folder
-        return None
+        if controller not in self._folders:
+            folders = chain.from_iterable(map((self._root / controller).glob, patterns))
+            folder = next(folders, None)
+            if not folder:
+                return self._root / "nowhere" / name
+            self._folders[controller] = folder
+        return self._folders[controller] / name
 
 
 def _text(file: Path) -> str:

@@ -65,8 +65,8 @@ def rank_results(
         newest_first, left_out = first_of_each(newest_first, "a later result is there")
     valid_results = []
     for result in newest_first:
-        problem = _problem(result, phase)
-        if problem:
+        problems = (problem_at(result.metrics, path) for path in phase.ranked)
+        if problem := next(filter(None, problems), ""):
             left_out.append((result.name, problem))
         else:
             valid_results.append(result)
@@ -81,15 +81,6 @@ def rank_results(
     for score, result in scored_results:
         rows.append((scores.index(score) + 1, score, result))
     return rows, left_out
-
-
-def _problem(result: Result, phase: Phase) -> str:
-    """Why a result is not ranked; empty if it is."""
-    for path in phase.ranked:
-        problem = problem_at(result.metrics, path)
-        if problem:
-            return problem
-    return ""
 
 
 def _score(

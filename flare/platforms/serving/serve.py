@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +214,7 @@ class Service:
         self._paused: defaultdict[str, _Backoff] = defaultdict(_Backoff)
         # Behind the first error, there is no pause.
         self._claims, self._in_a_row = _Backoff(errors=-1), _Backoff(errors=-1)
-        self._told_of: set[str] = set()
+        self._tell_once = cache(_log.error)
 
     def run(
         self, poll_s: float | None, sleep: Callable[[float], None] = time.sleep
@@ -376,11 +376,9 @@ class Service:
             if submission.key in self.journal.entries:
                 continue
             if owner := self.journal.owner(submission):
-                if submission.key not in self._told_of:
-                    text = "%s: not claimed: its folder, %s, is that of the user %s"
-                    title, team = safe(submission.title), safe(submission.team)
-                    _log.error(text, title, team, safe(owner))
-                self._told_of.add(submission.key)
+                text = "%s: not claimed: its folder, %s, is that of the user %s"
+                title, team = safe(submission.title), safe(submission.team)
+                self._tell_once(text, title, team, safe(owner))
                 continue
             self._work.check_host()
             return self._done(submission, Step.CLAIMING)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, Protocol, TypedDict
@@ -226,7 +227,7 @@ class DropFolder:
                 "Make it, and let teams put archives there.",
             )
         self._folder, self._now, self._turns = folder, now, [*turns]
-        self._named_files: set[str] = set()
+        self._warn_once = cache(_log.warning)
         self._check_answers()
 
     @property
@@ -303,9 +304,8 @@ class DropFolder:
     def _is_file(self, path: Path) -> bool:
         """Whether what is called like an archive is a file; if not, it is said once."""
         is_file = _is_regular(path)
-        if not is_file and path.name not in self._named_files:
-            self._named_files.add(path.name)
-            _log.warning("%s: it is not a file, and is not taken", safe(path))
+        if not is_file:
+            self._warn_once("%s: it is not a file, and is not taken", safe(path))
         return is_file
 
 
