@@ -271,7 +271,7 @@ def comparable(values: Values, rules: RankingRules) -> Values:
         if rule.tolerance:
             np.maximum(column - rule.tolerance, 0, out=column)
         if rule.better is Better.HIGHER:
-            # Not np.negative: NumPy 2.1.3 to 2.4.6 err in place on eight columns.
+            # Not np.negative: NumPy 2.1.0 to 2.4.6 err in place on eight columns.
             column *= -1
     return smaller_is_better
 
