@@ -30,8 +30,7 @@ def modes(folder):
 
 
 @pytest.mark.parametrize(
-    ("mask", "folders", "files"),
-    [(0o022, 0o750, 0o640), (0o002, 0o770, 0o660)],
+    ("mask", "folders", "files"), [(0o022, 0o750, 0o640), (0o002, 0o770, 0o660)]
 )
 def test_what_is_measured_and_scored(bench, measure, flare, mask, folders, files):
     """Predictions, logs, traces and metrics.json; the group has what umask leaves."""

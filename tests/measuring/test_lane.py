@@ -61,11 +61,7 @@ def test_each_gpu_has_a_lane():
     assert one.limits.timeout_s == 5
     assert one.kind == two.kind
     assert two.kind == LaneKind(
-        gpu="NVIDIA A100",
-        processor="CPU X",
-        cpus="4 processors",
-        memory="28g",
-        lanes=2,
+        gpu="NVIDIA A100", processor="CPU X", cpus="4 processors", memory="28g", lanes=2
     )
     assert two.record() == {
         "host": "here",

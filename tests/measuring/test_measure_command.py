@@ -134,10 +134,7 @@ def test_a_page_shows_how_measuring_goes_on(bench, measure, pages):
     texts = [" ".join(Page(html).text.split()) for html, _ in pages]
     done = [re.search(r"(\d) of 6 cases are measured", text)[1] for text in texts]
     assert done == list("0123345666")
-    assert ['http-equiv="refresh"' in html for html, _ in pages] == [
-        *[True] * 9,
-        False,
-    ]
+    assert ['http-equiv="refresh"' in html for html, _ in pages] == [*[True] * 9, False]
     assert file.read_text(encoding="utf-8") == pages[-1][0]
     assert "archive refused" in texts[-1]  # what else it has, tests of reports tell
 

@@ -129,11 +129,7 @@ def start(bench, platform, point="", token=TOKEN):
     """Run the service as a process of its own, perhaps killed at a point."""
     environment = {**os.environ, "FLARE_GC_TOKEN": token}
     options = words(bench, platform)
-    return run_warm(
-        *(("-c", KILLED), [point, *options]),
-        env=environment,
-        timeout=120,
-    )
+    return run_warm(*(("-c", KILLED), [point, *options]), env=environment, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -220,10 +216,7 @@ def test_the_token_is_nowhere(bench, external_platform, hand_in):
     hand_in("jane", f"{SPY}\n{PREDICT}")
 
     run = subprocess.run(
-        [
-            *(sys.executable, "-m", "flare"),
-            *words(bench, external_platform),
-        ],
+        [*(sys.executable, "-m", "flare"), *words(bench, external_platform)],
         cwd=ROOT,
         env={**os.environ, "FLARE_GC_TOKEN": TOKEN},
         capture_output=True,

@@ -133,11 +133,7 @@ def test_an_index_that_leads_to_another_image_is_refused(tmp_path):
     for index, blobs, problem in (
         # C1b: an engine would have run what it already had under that digest.
         ([{"digest": NOT_THERE, **NAMED}], {}, absent),
-        (
-            two,
-            blob(config) | blob(other),
-            "it holds 2 images for linux/amd64",
-        ),
+        (two, blob(config) | blob(other), "it holds 2 images for linux/amd64"),
         # CVE-2021-41190: which it is depends on who reads it.
         ([descriptor(both, **NAMED)], blob(both), SENSELESS),
     ):

@@ -450,10 +450,7 @@ DAMAGES = {
 }
 
 
-@settings(
-    max_examples=150,
-    derandomize=True,
-)
+@settings(max_examples=150, derandomize=True)
 @given(
     kind=st.sampled_from(["docker", "gzip", "oci", "layers", "model", "plain model"]),
     damage=st.sampled_from([*DAMAGES]),

@@ -230,10 +230,7 @@ def test_a_scheduler_that_hangs_is_given_up_after_a_minute():
 def test_something_else_than_an_address_is_refused(tmp_path):
     job = job_of(tmp_path, {"a": "1"})
     job = replace(job, options=options("slurm.yaml"))
-    with (
-        pytest.raises(ClusterError) as caught,
-        opened_cluster(job, Docker()),
-    ):
+    with pytest.raises(ClusterError) as caught, opened_cluster(job, Docker()):
         pass
 
     assert "--cluster slurm.yaml: it is no address" in str(caught.value)

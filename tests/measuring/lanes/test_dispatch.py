@@ -59,12 +59,7 @@ def test_the_next_team_goes_to_the_lane_that_is_free_first(run):
 
 def test_a_team_whose_process_is_killed_goes_on_and_nothing_is_told_twice(run):
     """Of c1 it was heard, of c2 not; c3 was killed."""
-    script = {
-        "a": [
-            [record("c1", 1.0), None],
-            [record("c1", 1.0), *whole("c2", "c3")],
-        ]
-    }
+    script = {"a": [[record("c1", 1.0), None], [record("c1", 1.0), *whole("c2", "c3")]]}
 
     pool, notes = run(teams("a", cases=("c1", "c2", "c3")), script)
 

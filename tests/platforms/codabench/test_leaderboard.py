@@ -5,11 +5,7 @@ from dataclasses import replace
 import pytest
 
 from flare.platforms.board import Order
-from flare.platforms.codabench.competition import (
-    Column,
-    Leaderboard,
-    SubmissionRule,
-)
+from flare.platforms.codabench.competition import Column, Leaderboard, SubmissionRule
 from flare.platforms.codabench.leaderboard import OF_OTHERS, order_results
 from flare.platforms.leaderboard import Result, leaderboard_table
 

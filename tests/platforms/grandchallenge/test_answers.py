@@ -11,11 +11,7 @@ from flare.challenge.rules import Challenge
 from flare.cli.main import main
 from flare.common.schema import dump
 from flare.platforms.board import Order
-from flare.platforms.grandchallenge.phase import (
-    ScoringMethod,
-    is_rankable,
-    value_at,
-)
+from flare.platforms.grandchallenge.phase import ScoringMethod, is_rankable, value_at
 from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
     settings_for,

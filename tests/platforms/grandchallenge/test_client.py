@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from flare.common.errors import OutputError
-from flare.platforms.grandchallenge import client as client_module
 from flare.platforms.grandchallenge import partial_file
 from flare.platforms.grandchallenge.client import Client
 from flare.platforms.grandchallenge.errors import PlatformError, TooLargeError
@@ -27,15 +26,8 @@ def platform(external_platform):
 
 
 @pytest.fixture
-def pauses():
-    """Seconds between tries."""
-    return []
-
-
-@pytest.fixture
-def calls(platform, pauses, monkeypatch):
+def calls(platform, pauses):
     """A client of it, whose pauses take no time."""
-    monkeypatch.setattr(client_module.random, "random", lambda: 0.5)
     return Client(platform.api, TOKEN, pauses.append)
 
 

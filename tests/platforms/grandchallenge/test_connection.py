@@ -66,12 +66,6 @@ def host(certificate, environment):
 
 
 @pytest.fixture
-def pauses():
-    """Seconds between tries."""
-    return []
-
-
-@pytest.fixture
 def client(pauses):
     """Make a client of a host, whose pauses take no time."""
 
@@ -204,10 +198,9 @@ def test_hints_come_before_the_answer(host, client):
     ],
 )
 def test_a_host_is_asked_again_when_it_wants_to_be(
-    host, client, pauses, monkeypatch, status, asked, expected
+    host, client, pauses, status, asked, expected
 ):
     """One that wants too long a pause is left: others wait meanwhile."""
-    monkeypatch.setattr(client_module.random, "random", lambda: 0.5)
     with host(answer(status=status, Retry_After=asked), answer()) as server:
         if expected is None:
             error = error_of(PlatformError, client(server).call, "GET", "x/")

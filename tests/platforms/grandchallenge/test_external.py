@@ -33,15 +33,8 @@ def platform(external_platform):
 
 
 @pytest.fixture
-def pauses():
-    """Seconds that a service has waited."""
-    return []
-
-
-@pytest.fixture
-def source(platform, pauses, monkeypatch):
+def source(platform, pauses):
     """The phase, for a service whose pauses take no time."""
-    monkeypatch.setattr(client_module.random, "random", lambda: 0.5)
     return make_source(platform, pauses)
 
 
@@ -77,20 +70,28 @@ def test_the_oldest_submission_of_the_phase_comes_first(platform, source):
     assert "Signature" not in str(found[0].place)
 
 
+def change_replies(monkeypatch, owner, name, change):
+    """Let what a call returns be changed first."""
+    real = getattr(owner, name)
+
+    def call(*words, **more):
+        return change(real(*words, **more))
+
+    monkeypatch.setattr(owner, name, call)
+
+
 def test_one_that_is_described_oddly_hides_no_other(
     platform, source, caplog, monkeypatch
 ):
     """It is said once."""
     odd, good = platform.submit("odd", b""), platform.submit("jane", b"")
-    real = Client.call
 
-    def call(client, *words, **more):
-        reply = real(client, *words, **more)
+    def change(reply):
         for value in reply.content:
             value["algorithm_image"] = value["pk"] != odd and value["algorithm_image"]
         return reply
 
-    monkeypatch.setattr(Client, "call", call)
+    change_replies(monkeypatch, Client, "call", change)
 
     for _ in range(2):
         assert [one.key for one in source.claimable()] == [good]
@@ -99,16 +100,15 @@ def test_one_that_is_described_oddly_hides_no_other(
 
 def test_a_submission_of_a_deleted_account_is_served(platform, source, monkeypatch):
     """The platform says null where its creator was."""
-    pk, real = platform.submit("jane", b"image"), Client.call
+    pk = platform.submit("jane", b"image")
 
-    def call(client, *words, **more):
-        reply = real(client, *words, **more)
+    def change(reply):
         values = reply.content if isinstance(reply.content, list) else [reply.content]
         for value in values:
             value["submission"]["creator"] = None
         return reply
 
-    monkeypatch.setattr(Client, "call", call)
+    change_replies(monkeypatch, Client, "call", change)
     (submission,) = source.claimable()
 
     assert source.claim(submission, is_again=False) == submission
@@ -162,14 +162,13 @@ def test_a_claim_of_another_user_s_submission_is_refused(
     platform, source, monkeypatch, tmp_path
 ):
     """The listing has said whose folder it gets; nothing of it is measured."""
-    pk, real = platform.submit("jane", b"image"), platform.RequestHandlerClass.claim
+    pk = platform.submit("jane", b"image")
 
-    def claim(handler):
-        status, content = real(handler)
-        content["submission"]["creator"] = {"username": "john"}
-        return status, content
+    def change(reply):
+        reply[1]["submission"]["creator"] = {"username": "john"}
+        return reply
 
-    monkeypatch.setattr(platform.RequestHandlerClass, "claim", claim)
+    change_replies(monkeypatch, platform.RequestHandlerClass, "claim", change)
     service = Service(source, FakeWork(), tmp_path, now=Passing())
     while service.serve_one():
         pass
@@ -210,13 +209,11 @@ def test_why_a_claim_is_refused_is_told_by_states_and_not_by_words(
     """Another edition, or language, of the platform: 400 stays, sentences may not."""
     first = claimed(platform, source)
     second = waiting(platform, source, "john")
-    real = platform.RequestHandlerClass.claim
 
-    def claim(handler):
-        status, content = real(handler)
-        return status, {"status": words} if status == 400 else content
+    def change(reply):
+        return (400, {"status": words}) if reply[0] == 400 else reply
 
-    monkeypatch.setattr(platform.RequestHandlerClass, "claim", claim)
+    change_replies(monkeypatch, platform.RequestHandlerClass, "claim", change)
 
     with pytest.raises(NotNowError, match=r"Nur eine|non_field_errors"):
         source.claim(second, is_again=False)

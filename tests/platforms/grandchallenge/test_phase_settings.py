@@ -11,11 +11,7 @@ from flare.cli.main import main
 from flare.common.schema import dump
 from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.board import Order
-from flare.platforms.grandchallenge.phase import (
-    is_rankable,
-    read_phase,
-    value_at,
-)
+from flare.platforms.grandchallenge.phase import is_rankable, read_phase, value_at
 from flare.platforms.grandchallenge.phase_settings import (
     PhaseOptions,
     external_settings_for,

@@ -16,13 +16,7 @@ from flare.evaluation.submission.unpack import unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
 from tests.builders import error_of, write_file
 from tests.builders.jobs import job, write_jobs
-from tests.builders.shim import (
-    CONTENT,
-    OUTCOMES,
-    ZIPS,
-    with_a_link,
-    write_zip,
-)
+from tests.builders.shim import CONTENT, OUTCOMES, ZIPS, with_a_link, write_zip
 
 OUTCOMES_OF_ZIPS = json.loads(OUTCOMES.read_text("utf-8"))["zips"]
 

@@ -70,14 +70,8 @@ def until(now, is_over):
 
 def run_until_answered(service, source, now):
     """Let a service run, for ever, but for an answer."""
-
-    def sleep(seconds):
-        now.sleep(seconds)
-        if source.answers:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        service.run(60, sleep)
+        service.run(60, until(now, lambda: source.answers))
 
 
 @pytest.mark.parametrize("error", [FAULT, KeyError("x"), NO_ENGINE, MemoryError()])

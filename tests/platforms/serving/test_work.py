@@ -73,10 +73,9 @@ def test_all_cases_failed_is_no_result(team):
     failed = dict.fromkeys(CASES, ("failed", "exit code 3; see logs/x.log"))
     failed["case_3"] = ("timed out", "after 3600 s")
 
-    with pytest.raises(NoCaseError) as error:
-        returned_metrics(team(failed), WORST)
+    error = error_of(NoCaseError, returned_metrics, team(failed), WORST)
 
-    assert error.value.finding == (
+    assert error.finding == (
         "0 of 3 cases gave all that is scored: 2 failed, 1 timed out (the first: an"
         " exit code other than 0)"
     )
@@ -85,11 +84,10 @@ def test_all_cases_failed_is_no_result(team):
 def test_a_long_message_is_cut_and_names_no_case(team):
     failed = {case: ("failed", f"{case} " + "x" * 500) for case in CASES}
 
-    with pytest.raises(NoCaseError) as error:
-        returned_metrics(team(failed), WORST)
+    text = str(error_of(NoCaseError, returned_metrics, team(failed), WORST))
 
-    assert f"the first: CASE {'x' * 82}...)" in str(error.value)
-    assert len(str(error.value)) < 300
+    assert f"the first: CASE {'x' * 82}...)" in text
+    assert len(text) < 300
 
 
 def test_what_was_just_written_and_cannot_be_read_is_of_that_submission(
