@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from flare.challenge.formats import ANY_SUFFIX, CHANNEL, PLAIN_NAMES, FileNames
+from flare.challenge.lesion_metrics import LesionMetric
+from flare.challenge.metrics import LEFT_OUT, METRICS, Metric
 from flare.challenge.names import cases_text, label_ending, names_advice
 from flare.challenge.rules import Challenge
 from flare.common.errors import (
@@ -58,6 +60,9 @@ _IMAGES_REMEDY = (
     " for each of its channels: CASE_0000, CASE_0001, ..."
 )
 
+
+LEAST_ML = 0.1
+"""Smaller volumes are told in mm3."""
 
 MENDABLE = (FractionError, GridPositionError, GridSizeError, LabelError)
 """Problems of which `flare doctor` finds the cause, where there are references."""
@@ -369,9 +374,50 @@ def _label_map_references(
         *_absent(absent, challenge),
         *_doubt_lines(doubts),
         cases_text(cases, references[0].prediction_name),
-        *filter(None, [challenge.gaps_text]),
+        *_gap_lines(volumes_by_organ, len(readable), challenge),
         *filter(None, [names_advice(challenge.names, challenge.key, ending)]),
     ]
+
+
+def _gap_lines(
+    volumes: Mapping[str, Sequence[float]], cases: int, challenge: Challenge
+) -> Iterator[str]:
+    """A line on columns that can have no value, and which they are, if any can."""
+    if not challenge.gaps_text:
+        return
+    columns: list[str] = []
+    for name in challenge.metrics:
+        columns += _columns_with_gaps(name, volumes, cases, challenge)
+    ranked = [rule.metric for rule in challenge.ranked if rule.metric in columns]
+    text = "each column has a value"
+    if columns:
+        text = f"that can be {listing(columns)}; ranked: {listing(ranked) or 'none'}"
+    yield f"{challenge.gaps_text} With these references, {text}."
+
+
+def _columns_with_gaps(
+    name: str, volumes: Mapping[str, Sequence[float]], cases: int, challenge: Challenge
+) -> list[str]:
+    """Its mean, where each organ in it can lack a value, and columns of such organs."""
+    has_mean, columns = False, []
+    for organ in (organ for organ in challenge.organs if organ.has(name)):
+        if _can_lack(METRICS[name], len(volumes[organ.name]), cases, challenge):
+            columns.append(f"{name}_{organ.name}")
+        else:
+            has_mean = has_mean or organ.in_mean
+    return columns if has_mean else [name, *columns]
+
+
+def _can_lack(metric: Metric, present: int, cases: int, challenge: Challenge) -> bool:
+    """Whether an organ that some references have may have no value on any case."""
+    absent, needs_lesions = challenge.absent_organs, False
+    if isinstance(metric, LesionMetric):
+        if not metric.needs_reference:
+            return False
+        needs_lesions = metric.needs_lesions
+    goes_absent = needs_lesions or LEFT_OUT in (absent.in_both, absent.in_reference)
+    goes_present = absent.in_prediction == LEFT_OUT
+    return (goes_present or not present) and (goes_absent or present == cases)
 
 
 def _doubt_lines(doubts: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -411,4 +457,6 @@ def _volume_texts(volumes_ml: Sequence[float]) -> Sequence[str]:
     if not volumes_ml:
         return ["-", "-", "-"]
     three = min(volumes_ml), median(volumes_ml), max(volumes_ml)
-    return [f"{volume_ml:.1f} ml" for volume_ml in three]
+    return [
+        f"{ml:.1f} ml" if ml >= LEAST_ML else f"{1000 * ml:.3g} mm3" for ml in three
+    ]

@@ -8,6 +8,7 @@ import pytest
 
 import flare
 from flare.challenge.formats import FileNames
+from flare.challenge.organs import AbsentOrgans
 from flare.common.errors import OrganiserError
 from flare.evaluation.check import check_references
 from tests.builders import (
@@ -269,6 +270,48 @@ def test_a_unit_is_told_where_a_prediction_lies_elsewhere(predictions, ground_tr
 
     assert told(error) == ("F08", f"{TWO}.nii.gz")
     assert f"; its header says micrometres: {MICROMETRES}. " in str(error)
+
+
+# --- What is told of organs ---------------------------------------------------------
+
+LEAVES = dict.fromkeys(("in_both", "in_reference", "in_prediction"), "left_out")
+
+
+@pytest.mark.parametrize(
+    ("rules", "metrics", "gaps"),
+    [
+        (["in_both"], ["dsc"], "that can be dsc_spleen, dsc_pancreas; ranked: none"),
+        (["in_prediction"], ["dsc"], "that can be dsc_liver; ranked: none"),
+        (LEAVES, ["dsc"], "that can be dsc, dsc_liver, dsc_kidney, dsc_spleen,"
+         " dsc_pancreas; ranked: dsc"),
+        ([], ["dsc", "missed_volume"], "that can be missed_volume_spleen,"
+         " missed_volume_pancreas; ranked: none"),
+        (["in_both", "in_reference"], ["false_volume", "dsc"], "that can be"
+         " dsc_spleen, dsc_pancreas; ranked: none"),
+        ([], ["dsc"], ""),
+        (["in_both"], ["dsc", "nsd"], "each column has a value"),
+    ],
+)  # fmt: skip
+def test_columns_that_can_be_empty_are_named(tmp_path, rules, metrics, gaps):
+    """Both references have a liver, one has a kidney of one voxel.
+
+    Where NSD is scored, the challenge has no other organs.
+    """
+    labels = np.where(organ_boxes() == 1, 1, 0)
+    write_nifti(tmp_path / "a.nii.gz", labels, spacing=(0.4, 0.4, 0.4))
+    labels[0, 0, 0] = 2
+    write_nifti(tmp_path / "b.nii.gz", labels, spacing=(0.4, 0.4, 0.4))
+    organs = tuple(replace(organ, lesions="autopet") for organ in FLARE21.organs)
+    organs = organs[: 2 if "nsd" in metrics else 4]
+    absent = AbsentOrgans(**{name: LEAVES[name] for name in rules})
+    challenge = replace(
+        FLARE21, organs=organs, metrics=tuple(metrics), absent_organs=absent
+    )
+
+    text = check_references(tmp_path, challenge)
+
+    assert "  1 of 2  0.064 mm3  0.064 mm3  0.064 mm3\n" in text
+    assert text.partition("With these references, ")[2] == (gaps and f"{gaps}.")
 
 
 # --- What the cases are called -----------------------------------------------------

@@ -31,6 +31,7 @@ from flare.evaluation.submission.find import Folder, find_references
 from flare.platforms.board import files_text, key_of
 from flare.platforms.codabench.competition import (
     COMPETITION_YAML,
+    SETTINGS_JSON,
     Leaderboard,
     board_metrics,
     leaderboard_for,
@@ -269,7 +270,7 @@ def _own_files(
         "page": options.page,
         "time_limit_s": OWN_SHARE * options.time_limit_s,
     }
-    return files | {"settings.json": json.dumps(settings, indent=2).encode()}
+    return files | {SETTINGS_JSON: json.dumps(settings, indent=2).encode()}
 
 
 def _nest(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping, Sized
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from flare.challenge.metrics import Metric
 from flare.challenge.rules import Challenge
 from flare.common.schema import Count, Positive, build, check
-from flare.common.text import safe, why
+from flare.common.text import printable, safe, why
 from flare.evaluation.errors import UploadError
 from flare.platforms.board import (
     Order,
@@ -31,6 +32,8 @@ from flare.platforms.board import (
 )
 
 COMPETITION_YAML = "competition.yaml"
+SETTINGS_JSON = "settings.json"
+"""Of the scoring program, in its zip."""
 
 TITLE_CHARACTERS = 36
 """The most of the title and of the key of a column that the site's database takes."""
@@ -202,9 +205,23 @@ def read_competition(bundle: Path) -> Competition:
     try:
         with zipfile.ZipFile(bundle) as archive:
             text = archive.read(COMPETITION_YAML).decode()
-        return build(Competition, json.loads(text), is_lenient=True)
+            competition = build(Competition, json.loads(text), is_lenient=True)
+            may_lack = _may_lack(archive, competition.tasks[0].scoring_program)
+        rule = competition.leaderboards[0].submission_rule
+        expected = '"Force_Last": to the site a score that is left out is the best'
+        is_fair = rule is not SubmissionRule.FORCE_BEST or not may_lack
+        check(is_fair, "leaderboards[1].submission_rule", rule.value, expected)
+        return competition
     except (OSError, KeyError, zipfile.BadZipFile, ValueError, OverflowError) as error:
         reason = why(error) if isinstance(error, OSError) else str(error)
-        problem = f"{COMPETITION_YAML} cannot be used ({safe(reason)})"
+        problem = f"{COMPETITION_YAML} cannot be used ({printable(reason)})"
         remedy = "Make it anew with flare bundle codabench, and keep it JSON."
         raise UploadError(f"{safe(bundle)}: {problem}", remedy) from error
+
+
+def _may_lack(bundle: zipfile.ZipFile, program: str) -> bool:
+    """Whether results may lack a score, as the scoring program of this kit knows."""
+    with suppress(KeyError, AttributeError, zipfile.BadZipFile):  # it is another's
+        archive = zipfile.ZipFile(bundle.open(program))
+        return bool(json.loads(archive.read(SETTINGS_JSON)).get("may_lack"))
+    return False

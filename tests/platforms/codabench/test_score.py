@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
@@ -12,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from flare.challenge.reading import read_challenge
+from flare.cli.main import main
 from flare.evaluation.check import check_references
 from flare.platforms.board import files_text
-from flare.platforms.codabench.competition import SubmissionRule, leaderboard_for
 from flare.platforms.codabench.packages import package_names
 from tests.builders import (
     ROOT,
@@ -26,6 +27,7 @@ from tests.builders import (
     write_file,
 )
 from tests.builders.codabench import lay_out, run_scoring, write_light_bundle
+from tests.builders.npz import zip_bytes
 from tests.evaluation.refusals import MESSAGES, REFUSALS
 
 PAGE = "detailed_results.html"
@@ -76,7 +78,7 @@ def test_scores_are_means_with_a_decimal_more_than_on_the_page(make_app):
     assert "0.857142" not in outputs(app)[PAGE]
 
 
-def test_what_is_left_out_of_all_cases_is_no_score(make_app, tmp_path):
+def test_what_is_left_out_of_all_cases_is_no_score(make_app, tmp_path, capfd):
     """No case has an aorta. A missing score is the best to the site: not Force_Best."""
     rule = '[absent_organs]\nin_both = "left_out"\nin_reference = "left_out"\n'
     text = f'extends = "flare22"\nname = "Mine"\n{rule}'
@@ -90,9 +92,21 @@ def test_what_is_left_out_of_all_cases_is_no_score(make_app, tmp_path):
     assert scores["dsc_liver_mean"] == 0.8571
     assert not [key for key in scores if "aorta" in key]
     rules = read_challenge(challenge)
-    assert leaderboard_for(rules).submission_rule is SubmissionRule.FORCE_LAST
     assert "on no board that ranks by it" in files_text(rules)
     assert "on no board that" in check_references(tmp_path / "labels", rules)
+    bundle, scores_json = tmp_path / "bundle.zip", app / "output" / "scores.json"
+    with zipfile.ZipFile(bundle) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    settings = files["competition.yaml"].replace(b"Force_Last", b"Force_Best")
+    assert settings != files["competition.yaml"]
+    bundle.write_bytes(zip_bytes((files | {"competition.yaml": settings}).items()))
+    for command in ("rehearse", "leaderboard"):
+        words = [command, scores_json, "--platform", "codabench", "--bundle", bundle]
+        assert main([*map(str, words)]) == 1
+        line = capfd.readouterr().err
+        assert (
+            "submission_rule is 'Force_Best', expected \"Force_Last\": to the" in line
+        )
 
 
 def test_means_alone_leave_single_cases_out(make_app):
