@@ -177,6 +177,11 @@ class Metric:
         return title[0].lower() + title[1:] if is_word else title
 
     @property
+    def heading_within(self) -> str:
+        """The full title with its unit, within a line."""
+        return f"{self.title_within} ({self.unit})" if self.unit else self.title_within
+
+    @property
     def is_running_time(self) -> bool:
         """Whether it is a running time, whoever has measured it."""
         return self.name.startswith("runtime")

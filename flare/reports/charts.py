@@ -182,9 +182,11 @@ def spread_chart(
     if key is None:
         boxed = (("boxed", "middle half"), ("line", "median"))
         key = (("dot", "a case"), *(boxed if has_boxes else ()))
+    is_beyond = any(isinstance(mark, Dots) and any(mark.edges) for mark in marks)
+    note = axis.note if note is None else note
     return Chart(
         title=title,
-        note=_noted(axis.note if note is None else note, marks),
+        note=f"{note} {EDGE_NOTE * is_beyond}".strip(),
         summary=summary,
         labels=tuple(labels),
         rows=marks,
@@ -195,12 +197,6 @@ def spread_chart(
         table=table,
         tips=tips,
     )
-
-
-def _noted(note: str, marks: Sequence[Mark]) -> str:
-    """A note, and what stands at the edges if anything does."""
-    is_beyond = any(isinstance(mark, Dots) and any(mark.edges) for mark in marks)
-    return f"{note} {EDGE_NOTE * is_beyond}".strip()
 
 
 def present(values: Iterable[float | None]) -> list[float]:

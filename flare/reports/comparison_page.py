@@ -45,7 +45,7 @@ from flare.reports.model import (
     table_of,
     text_cell,
 )
-from flare.reports.scores import INTERVAL, METHOD, heading_within
+from flare.reports.scores import INTERVAL, METHOD
 
 ANSWERS_VERDICT = "Only answers are compared: no evaluation has a label map."
 
@@ -170,7 +170,7 @@ def _change_tile(pair: Difference, is_exact: bool) -> Tile:
     if metric.is_share:
         note = f"{note}; {INTERVAL} {interval_text(pair)}"
     return Tile(
-        name=f"Change of mean {heading_within(metric)}",
+        name=f"Change of mean {metric.heading_within}",
         value=change_text(pair),
         exact=repr(pair.difference) if is_exact and pair.difference is not None else "",
         note=note,
@@ -367,7 +367,7 @@ def means_table(comparison: Comparison, metric: Metric) -> Table:
             cells.append(evaluation.scores.cell(metric, mean, is_shaded=True))
         columns.append(Column(title, cells))
     cases = count(len(comparison.cases), "case")
-    return table_of(f"Mean {heading_within(metric)} over {cases}", columns)
+    return table_of(f"Mean {metric.heading_within} over {cases}", columns)
 
 
 def overview_table(comparison: Comparison, metric: Metric) -> Table:

@@ -41,7 +41,6 @@ from flare.reports.scores import (
     Mean,
     OwnScores,
     group_title,
-    heading_within,
     reason_for_silence,
     scores_of,
 )
@@ -155,8 +154,8 @@ def _label_map_sections(
     """Means and single cases of label maps; the means come first."""
     charts = [distribution(scores, metric) for metric in scores.metrics]
     means: list[Part] = [Pair(charts)]
-    if scores.exact:
-        means += _best_scores(scores)
+    if scores.exact and (best_scores := _best_scores_text(scores)):
+        means.append(Words(best_scores))
     means.append(Words(METHOD, "note"))
     worst: list[Part] = [_worst_table(scores, links)]
     if links:
@@ -225,12 +224,12 @@ def _mean_tile(scores: CaseScores, metric: Metric) -> Tile:
         note = f"median {metric.text(median(mean.present))}"
     elif metric.is_share:
         note = f"no interval: {mean.interval_text}"
-    title = f"Mean {heading_within(metric)}{scores.number_text(mean)}"
+    title = f"Mean {metric.heading_within}{scores.number_text(mean)}"
     return Tile(name=title, value=cell.text, exact=cell.exact, note=note)
 
 
-def _best_scores(scores: CaseScores) -> list[Part]:
-    """A sentence on the cases in which organs have the best score that there is."""
+def _best_scores_text(scores: CaseScores) -> str:
+    """Tell on which cases organs have the best score that there is; else empty."""
     metric = scores.metrics[0]
     title_and_best = f"{metric.title} is exactly {metric.best:g}"
     phrases, is_perfect = [], True
@@ -243,14 +242,13 @@ def _best_scores(scores: CaseScores) -> list[Part]:
             mean = f" (mean of the others {fmean(lower):.3f})" if lower else ""
             phrases.append(f"{title} on {best_cases}{mean}")
     if not phrases:
-        return []
+        return ""
     if is_perfect:
-        return [Words(f"{title_and_best} for each organ of every scored case.")]
-    text = (
+        return f"{title_and_best} for each organ of every scored case."
+    return (
         f"{title_and_best} where no voxel of an organ is wrong, as where neither the"
         f" reference nor the prediction has it: {', '.join(phrases)}."
     )
-    return [Words(text)]
 
 
 def distribution(scores: CaseScores, metric: Metric) -> Chart:

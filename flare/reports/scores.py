@@ -131,7 +131,7 @@ class CaseScores:
         values = self.values.get(column, ())
         if numbers is None:
             return Mean(column, values, self.means.get(column))
-        return Mean(column, _pick(values, numbers))
+        return Mean(column, tuple(map(values.__getitem__, numbers)))
 
     def number_text(self, mean: Mean) -> str:
         """The number of cases of a mean, where some are left out; else empty."""
@@ -154,7 +154,7 @@ class CaseScores:
         renamed = dict(zip(cases, names, strict=True))
         values = {}
         for column, all_values in self.values.items():
-            values[column] = _pick(all_values, numbers)
+            values[column] = tuple(map(all_values.__getitem__, numbers))
         return replace(
             self,
             cases=tuple(names),
@@ -216,11 +216,14 @@ class CaseScores:
                 scores[title] = value
         return scores
 
+    def _zeros(self, number: int) -> list[str]:
+        """The titles of the organs of a case that have no overlap."""
+        return [title for title, value in self.by_organ(number).items() if value == 0]
+
     def lowest_organ(self, number: int) -> str:
         """Why a case scores low, as far as numbers tell."""
         metric, scores = self.lead, self.by_organ(number)
-        zeros = [title for title, value in scores.items() if value == 0]
-        if zeros:
+        if zeros := self._zeros(number):
             is_every = len(zeros) == len(scores) > 1
             organs = "every organ" if is_every else ", ".join(zeros)
             return f"no overlap with the reference: {organs}"
@@ -254,8 +257,7 @@ class CaseScores:
         scored = [n for n, case in enumerate(self.cases) if case not in self.failed]
         zeros: Counter[str] = Counter()
         for number in scored:
-            scores = self.by_organ(number)
-            zeros.update(title for title, value in scores.items() if value == 0)
+            zeros.update(self._zeros(number))
         if zeros:
             organs = listing(f"{title} on {n}" for title, n in zeros.most_common())
             # Those that are not named are organs, and no cases.
@@ -265,12 +267,6 @@ class CaseScores:
         if scored and self.organs:
             return "No organ of a scored case is missed altogether."
         return ""
-
-
-def _pick(
-    values: Sequence[float | None], numbers: Sequence[int]
-) -> tuple[float | None, ...]:
-    return tuple(values[number] for number in numbers)
 
 
 def _rename(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
@@ -327,6 +323,9 @@ def scores_of(file: EvaluationFile) -> CaseScores:
         values[column] = tuple(file.values.get((case, column)) for case in file.cases)
         if f"{column}_mean" in file.aggregates:
             means[column] = file.aggregates[f"{column}_mean"]
+    low_reasons: dict[str, str] = {}
+    for low in file.low_scores:
+        low_reasons |= dict.fromkeys(low.cases, low.reason)
     return CaseScores(
         challenge=challenge_title(file.evaluation),
         cases=file.cases,
@@ -336,15 +335,8 @@ def scores_of(file: EvaluationFile) -> CaseScores:
         answers=file.answers,
         failed=file.failed,
         absent=NO_VALUE if file.left_out else NO_RESULT,
-        low_reasons=_low_reasons(file),
+        low_reasons=low_reasons,
     )
-
-
-def _low_reasons(file: EvaluationFile) -> dict[str, str]:
-    reasons: dict[str, str] = {}
-    for low in file.low_scores:
-        reasons |= dict.fromkeys(low.cases, low.reason)
-    return reasons
 
 
 def challenge_title(evaluation: ScoringRecord) -> str:
@@ -469,18 +461,6 @@ def metric_cell(
     return number_cell(
         value, decimals=metric.decimals, exact=exact, css=css, absent=absent
     )
-
-
-def heading_within(metric: Metric) -> str:
-    """The title of a metric, with its unit, within a line.
-
-    Examples
-    --------
-    >>> heading_within(METRICS["hd95"]), heading_within(METRICS["volume_difference"])
-    ('HD95 (mm)', 'volume difference')
-    """
-    title = metric.heading
-    return title[0].lower() + title[1:] if title[1].islower() else title
 
 
 def group_title(name: str, cases: int) -> str:

@@ -50,6 +50,10 @@ class ScoringRecord:
         return lesions_in(self.rules or {})
 
 
+_TABLES = ("rules", "options", "names")
+"""The fields that are tables; all others are texts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationFile:
     """The content of a metrics.json."""
@@ -244,27 +248,13 @@ def _cases(file: Path, names: Mapping[str, str]) -> tuple[str, ...]:
 
 def _evaluation(content: Mapping[str, Any]) -> ScoringRecord:
     """How scores were made; what is not a table counts as not told."""
-
-    def text(key: str) -> str:
-        value = content.get(key)
-        return "" if value is None else str(value)
-
-    def table(key: str) -> dict[str, Any] | None:
-        value = content.get(key)
-        return value if isinstance(value, dict) else None
-
-    return ScoringRecord(
-        challenge=text("challenge"),
-        challenge_name=text("challenge_name"),
-        challenge_sha256=text("challenge_sha256"),
-        references_sha256=text("references_sha256"),
-        rules_sha256=text("rules_sha256"),
-        rules_note=text("rules_note"),
-        version=text("version"),
-        rules=table("rules"),
-        options=table("options") or {},
-        names=table("names") or {},
-    )
+    values: dict[str, object] = {}
+    for key, value in content.items():
+        if key not in _TABLES:
+            values[key] = "" if value is None else str(value)
+        elif isinstance(value, dict):
+            values[key] = value
+    return build(ScoringRecord, values, is_lenient=True)
 
 
 def case_names(content: Mapping[str, Any]) -> dict[str, str]:

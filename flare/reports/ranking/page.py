@@ -6,7 +6,7 @@ so: no type here has a field for the value of any case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -211,16 +211,12 @@ def _means(
     means: Means, metrics: Sequence[Metric], *, is_organiser: bool
 ) -> dict[str, list[tuple[float | None, int]]]:
     """The means of all teams by each metric that is ranked, and may be told."""
-    shown = [
-        metric.name
-        for metric in metrics
-        if is_organiser or metric.is_told(means.fewest_cases(metric.name))
-    ]
     means_by_metric: dict[str, list[tuple[float | None, int]]] = {}
-    for name in shown:
-        means_by_metric[name] = []
+    for metric in metrics:
+        if is_organiser or metric.is_told(means.fewest_cases(metric.name)):
+            means_by_metric[metric.name] = []
     for row in means.rows:
-        if row.metric in shown and not row.organ:
+        if row.metric in means_by_metric and not row.organ:
             mean = shown_mean(row, means, is_organiser=is_organiser)
             means_by_metric[row.metric].append((mean, row.missing))
     return means_by_metric
@@ -325,9 +321,12 @@ def _first_table(
     columns = [
         Column("rank", [place.rank or "-" for place in places]),
         Column("team", names, is_text=True),
-        *_interval_columns(public),
-        Column("score", map(_score_cell, places)),
     ]
+    if public.draws:
+        intervals = {draw.team: _interval_cell(draw) for draw in public.draws}
+        cells = [intervals.get(team, "") for team in teams]
+        columns.append(Column("ranks in 95 % of samples", cells))
+    columns.append(Column("score", map(_score_cell, places)))
     for metric in public.metrics:
         is_mean = metric.name in public.means
         head = metric.heading if is_mean else f"mean rank: {metric.heading}"
@@ -360,14 +359,6 @@ def alarms_of(teams: Sequence[str], look: Sequence[str]) -> dict[str, list[str]]
                 alarms.setdefault(team, []).append(line)
                 break
     return alarms
-
-
-def _interval_columns(public: PublicRanking) -> Iterator[Column]:
-    """The ranks of the teams in the draws, nothing of those out of competition."""
-    if public.draws:
-        intervals = {draw.team: _interval_cell(draw) for draw in public.draws}
-        cells = [intervals.get(place.team, "") for place in public.places]
-        yield Column("ranks in 95 % of samples", cells)
 
 
 def _interval_cell(draw: RankInterval) -> Cell:

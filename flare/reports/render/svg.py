@@ -193,14 +193,15 @@ def roc_svg(
 
 def _stretched(shapes: Sequence[Markup], height: float) -> Markup:
     """Shapes that are stretched to the width of the page."""
-    attributes: dict[str, object] = {
-        "viewBox": f"0 0 {WIDE} {decimal(height)}",
-        "preserveAspectRatio": "none",
-        "width": "100%",
-        "height": height,
-        "class_": "wide",
-    }
-    return element("svg", *shapes, **attributes)
+    return element(
+        "svg",
+        *shapes,
+        viewBox=f"0 0 {WIDE} {decimal(height)}",
+        preserveAspectRatio="none",
+        width="100%",
+        height=height,
+        class_="wide",
+    )
 
 
 def mark_svg(mark: Blobs) -> Markup:
