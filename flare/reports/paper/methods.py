@@ -230,10 +230,8 @@ def _answer_sentences(analysis: Analysis) -> Iterator[str]:
 def _others_text(analysis: Analysis) -> str:
     """Tell that values were computed by others; empty if none were ranked."""
     others = analysis.challenge.columns_of_others
-    names = [name for name in others if name in analysis.rules.names]
-    if not names:
-        return ""
-    return f"Values of {listing(names, last=' and ')} were computed by others."
+    names = listing(filter(analysis.rules.names.__contains__, others), last=" and ")
+    return f"Values of {names} were computed by others." if names else ""
 
 
 def _definitions(columns: Iterable[str], note: str) -> Iterator[str]:
@@ -252,9 +250,8 @@ def _definitions(columns: Iterable[str], note: str) -> Iterator[str]:
 
 def _digest(digest: str) -> str:
     """The digest of the references; empty if it is not on record."""
-    if not digest:
-        return ""
-    return f"The digest (SHA-256) of the reference labels is {digest}."
+    text = f"The digest (SHA-256) of the reference labels is {digest}."
+    return text if digest else ""
 
 
 def _other_file(analysis: Analysis) -> str:
@@ -388,11 +385,12 @@ def _evaluation_sentences(file: EvaluationFile) -> Iterator[str]:
 
 # --- Rules of scoring -------------------------------------------------------------
 
-_IN_MEAN = "in_mean of "
-_LABEL = "label of "
-_LABELS = "labels of "
-_TOLERANCE = "tolerance_mm of "
-"""How keys of the rules of single organs begin."""
+
+def _by_organ(rules: Mapping[str, Any], rule: str) -> dict[str, Any]:
+    """The values of a rule of single organs."""
+    start = f"{rule} of "
+    keys = [key for key in rules if key.startswith(start)]
+    return {key.removeprefix(start): rules[key] for key in keys}
 
 
 def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
@@ -400,10 +398,8 @@ def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
     yield _tolerance_text(rules)
     yield from _label_sentences(rules)
     yield from _absent_sentences(rules)
-    left_out = []
-    for key, is_in_mean in rules.items():
-        if key.startswith(_IN_MEAN) and not is_in_mean:
-            left_out.append(key.removeprefix(_IN_MEAN))
+    in_mean = _by_organ(rules, "in_mean")
+    left_out = [organ for organ, is_in_mean in in_mean.items() if not is_in_mean]
     means = f" without {_organs(left_out)}" if left_out else ""
     names = _names(_metrics(rules))
     yield f"{names} of a case are the means over its organs{means}."
@@ -422,11 +418,10 @@ def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
 def _tolerance_text(rules: Mapping[str, Any]) -> str:
     """The tolerances, smallest first, each with its organs; empty without any."""
     organs: dict[tuple[float, str], list[str]] = {}
-    for key, value in rules.items():
-        if key.startswith(_TOLERANCE) and value is not None:
+    for organ, value in _by_organ(rules, "tolerance_mm").items():
+        if value is not None:
             size = value if isinstance(value, int | float) else 0.0
-            group = organs.setdefault((size, _number(value)), [])
-            group.append(key.removeprefix(_TOLERANCE))
+            organs.setdefault((size, _number(value)), []).append(organ)
     if not organs:
         return ""
     parts = [f"{mm} mm ({_organs(group)})" for (_, mm), group in sorted(organs.items())]
@@ -435,16 +430,15 @@ def _tolerance_text(rules: Mapping[str, Any]) -> str:
 
 def _label_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
     """Tell the labels of regions, and of which organ each label counts by itself."""
+    for organ in _by_organ(rules, "labels"):
+        yield (
+            f"Each label of either label map was one {_organs([organ])}, compared by"
+            " itself; a case has the mean over them."
+        )
     regions = []
-    for key, value in rules.items():
-        if key.startswith(_LABEL) and isinstance(value, str):
-            regions.append(f"{_organs([key.removeprefix(_LABEL)])} ({value})")
-        elif key.startswith(_LABELS):
-            organ = _organs([key.removeprefix(_LABELS)])
-            yield (
-                f"Each label of either label map was one {organ}, compared by itself;"
-                " a case has the mean over them."
-            )
+    for organ, labels in _by_organ(rules, "label").items():
+        if isinstance(labels, str):
+            regions.append(f"{_organs([organ])} ({labels})")
     if regions:
         yield f"Regions were the voxels of several labels: {'; '.join(regions)}."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -94,22 +94,15 @@ def tradeoffs(
     for name in _COSTS:
         if means.keys() >= {"dsc", name}:
             is_whole = None not in counted[name]
+            teams = []
             rows = zip(places, means["dsc"], means[name], strict=True)
-            teams = tuple(_team_costs(rows, is_whole=is_whole))
+            for place, (dsc, _), (cost, missing) in rows:
+                if dsc is not None and cost is not None:
+                    leads = place.rank is not None and dsc > 0
+                    can_lead = leads and (is_whole or not missing)
+                    teams.append(TeamCost(place.team, place.rank, dsc, cost, can_lead))
             if teams:
-                yield Tradeoff(metric_named(name), teams, cases)
-
-
-def _team_costs(
-    rows: Iterable[tuple[Standing, tuple[float | None, int], tuple[float | None, int]]],
-    *,
-    is_whole: bool,
-) -> Iterator[TeamCost]:
-    """The teams that have both means; `is_whole` if missing costs count."""
-    for place, (dsc, _), (cost, missing) in rows:
-        if dsc is not None and cost is not None:
-            can_lead = place.rank is not None and dsc > 0 and (is_whole or not missing)
-            yield TeamCost(place.team, place.rank, dsc, cost, can_lead)
+                yield Tradeoff(metric_named(name), tuple(teams), cases)
 
 
 def cost_parts(all_tradeoffs: Sequence[Tradeoff], *, has_dsc: bool) -> list[Part]:

@@ -323,9 +323,9 @@ def _first_table(
         Column("team", names, is_text=True),
     ]
     if public.draws:
-        intervals = {draw.team: _interval_cell(draw) for draw in public.draws}
-        cells = [intervals.get(team, "") for team in teams]
-        columns.append(Column("ranks in 95 % of samples", cells))
+        intervals = dict.fromkeys(teams, Cell(""))
+        intervals |= {draw.team: _interval_cell(draw) for draw in public.draws}
+        columns.append(Column("ranks in 95 % of samples", intervals.values()))
     columns.append(Column("score", map(_score_cell, places)))
     for metric in public.metrics:
         is_mean = metric.name in public.means

@@ -62,7 +62,7 @@ class OwnStanding:
     mean_ranks: tuple[float, ...]
     cases: tuple[str, ...]
     results: tuple[tuple[OwnResult, ...], ...]
-    """A row for each case, with a result for each metric."""
+    """The results of all cases by each metric."""
     notes: tuple[str, ...]
     """Why a rank may not match its value, and by which metrics nobody is ranked."""
     has_case_ranks: bool = True
@@ -102,12 +102,11 @@ class OwnStanding:
         Those are left out of which a team may know nothing by case.
         """
         missing = []
-        for case, row in zip(self.cases, self.results, strict=True):
-            for metric, result in zip(self.metrics, row, strict=True):
-                if metric.hides_cases:
-                    continue
-                if result.reason not in (None, LEFT_OUT):
-                    missing.append((case, metric.heading, result.reason))
+        for number, case in enumerate(self.cases):
+            for metric, results in zip(self.metrics, self.results, strict=True):
+                reason = results[number].reason
+                if not metric.hides_cases and reason not in (None, LEFT_OUT):
+                    missing.append((case, metric.heading, reason))
         return missing
 
 
@@ -125,7 +124,7 @@ def own_standing(
         )
         notes.insert(0, gate)
     results = _own_results(analysis, standing.team, metrics)
-    notes += _answer_notes(metrics, results[0])
+    notes += _answer_notes(metrics, results)
     notes.append(rules.scheme.text)
     return OwnStanding(
         team=standing.team,
@@ -172,10 +171,10 @@ def _by_metric(
 
 
 def _answer_notes(
-    metrics: Sequence[Metric], results: Sequence[OwnResult]
+    metrics: Sequence[Metric], results: Sequence[Sequence[OwnResult]]
 ) -> Iterator[str]:
     """The values and ranks by answers, which each case has alike."""
-    for metric, result in zip(metrics, results, strict=True):
+    for metric, (result, *_) in zip(metrics, results, strict=True):
         if not metric.is_of_each_case:
             value = _own_text(metric, result)
             rank = plain(result.rank)
@@ -185,7 +184,7 @@ def _answer_notes(
 def _own_results(
     analysis: Analysis, team: str, metrics: Sequence[Metric]
 ) -> tuple[tuple[OwnResult, ...], ...]:
-    """The results of a team as it may know them, by case and metric."""
+    """The results of a team as it may know them, by metric and case."""
     names = [metric.name for metric in metrics]
     values, reasons, kinds = (
         analysis.table.cube(column, [team], names)[0]
@@ -198,8 +197,8 @@ def _own_results(
     for number, metric in enumerate(metrics):
         arrays = (values, ranks, reasons, kinds)
         of_metric = zip(*(array[:, number].tolist() for array in arrays), strict=True)
-        columns.append(list(_own_column(metric, of_metric)))
-    return tuple(zip(*columns, strict=True))
+        columns.append(tuple(_own_column(metric, of_metric)))
+    return tuple(columns)
 
 
 def _own_column(
@@ -212,10 +211,9 @@ def _own_column(
             why = kind if kind == _ENGINE_ERROR else reason
             yield OwnResult(thousandths=None, rank=rank, reason=why)
         else:
-            thousandths = (
-                round(metric.told(value) * 1000) if metric.tells_cases else None
-            )
-            yield OwnResult(thousandths=thousandths, rank=rank)
+            thousandths = round(metric.told(value) * 1000)
+            is_told = metric.tells_cases
+            yield OwnResult(thousandths=thousandths if is_told else None, rank=rank)
 
 
 # --- Its sheet --------------------------------------------------------------------
@@ -243,25 +241,20 @@ def sheet_text(standing: OwnStanding) -> str:
         *map(escaped_markdown, standing.notes),
     ]
     if any(metric.is_of_each_case for metric in standing.metrics):
-        lines += ["", *markdown_lines(_sheet_rows(standing))]
+        columns = [(head, *cells) for head, cells in _sheet_columns(standing)]
+        rows = [list(map(escaped_markdown, row)) for row in zip(*columns, strict=True)]
+        lines += ["", *markdown_lines(rows)]
     if reasons:
         lines += ["", "Missing results:", "", *reasons]
     return "\n".join(lines) + "\n"
 
 
-def _sheet_rows(standing: OwnStanding) -> list[list[str]]:
-    """The rows of the table of cases, below heads."""
-    columns = [(head, *cells) for head, cells in _sheet_columns(standing)]
-    return [list(map(escaped_markdown, row)) for row in zip(*columns, strict=True)]
-
-
 def _sheet_columns(standing: OwnStanding) -> Iterator[tuple[str, Sequence[str]]]:
     """The values, where they may be told, and the ranks of each case, with heads."""
     yield "case", standing.cases
-    for number, metric in enumerate(standing.metrics):
+    for metric, results in zip(standing.metrics, standing.results, strict=True):
         if not metric.is_of_each_case:
             continue
-        results = [row[number] for row in standing.results]
         rank_head = f"{metric.heading}: rank"
         if metric.tells_cases:
             rank_head = "rank"

@@ -72,13 +72,13 @@ class OwnMetric:
 
 def own_columns(standing: OwnStanding) -> Iterator[OwnMetric]:
     """The metrics of a team, as it may know them."""
-    for number, metric in enumerate(standing.metrics):
+    for metric, results in zip(standing.metrics, standing.results, strict=True):
         values: list[float | None] = []
         left_out = []
-        for case, row in enumerate(standing.results):
-            if row[number].reason == LEFT_OUT:
+        for case, result in enumerate(results):
+            if result.reason == LEFT_OUT:
                 left_out.append(case)
-            thousandths = row[number].thousandths
+            thousandths = result.thousandths
             values.append(None if thousandths is None else thousandths / 1000)
         counted = counted_row(values, standing.counted[metric.name], left_out)
         mean = Mean(metric.name, counted, standing.means.get(metric.name))
@@ -237,8 +237,8 @@ def _cases_table(standing: OwnStanding, columns: Mapping[int, OwnMetric]) -> Tab
             column.is_shown or not column.metric.hides_cases
         ):
             cells = []
-            for row in standing.results:
-                cells.append(_rank_cell(row[number].rank, standing.teams))
+            for result in standing.results[number]:
+                cells.append(_rank_cell(result.rank, standing.teams))
             shown.append(Column(f"rank: {title}", cells))
         if column.medians is not None:
             medians = ", and the median of the other teams"
