@@ -259,7 +259,8 @@ def _zeros_that_rank_well(board: Board) -> Iterator[str]:
     dsc = board.dsc
     if dsc is None:
         return
-    zeros, means = (dsc == 0).sum(axis=1), np.nanmean(dsc, axis=1)
+    zeros = (dsc == 0).sum(axis=1)
+    means = np.ma.masked_invalid(dsc).mean(axis=1).filled(np.nan)
     sums = board.case_sums.sum(axis=1)
     for index, team in enumerate(board.teams):
         is_behind = (sums > sums[index]) & (means > means[index])

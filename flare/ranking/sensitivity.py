@@ -185,13 +185,11 @@ def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:
 
 def aggregate_ranks(board: Board, average: Average) -> tuple[int, ...]:
     """Ranks by the mean, or median, of each metric over the cases."""
-    values = board.filled
-    if average is Average.MEAN:
-        values = np.nanmean(values, axis=1)
-    else:
-        values = np.nanmedian(values, axis=1)
-    # Sums of the same values in another order differ in their last bits.
-    return _ranks_by_metric(rounded(values, ".12g"), board)
+    middle = np.ma.mean if average is Average.MEAN else np.ma.median
+    values = middle(np.ma.masked_invalid(board.filled), axis=1)
+    # Sums of the same values in another order differ in their last bits. A team is last
+    # of whose cases all are left out.
+    return _ranks_by_metric(rounded(values.filled(np.inf), ".12g"), board)
 
 
 def ranks_by_tests(

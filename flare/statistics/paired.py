@@ -83,8 +83,9 @@ def steps(before: Values, after: Values) -> Values:
     >>> steps(np.array([[0.8, 0.7]]), np.array([[0.9, 0.8]])).tolist()
     [[0.1, 0.1]]
     """
-    sizes = np.maximum(np.abs(before), np.abs(after)).max(axis=1, keepdims=True)
-    digits = np.floor(np.log10(np.maximum(sizes, 1)))
+    sizes = np.maximum(np.abs(before), np.abs(after))
+    largest = sizes.max(axis=1, keepdims=True, initial=1)  # of no case, too
+    digits = np.floor(np.log10(largest))
     scales = 10 ** (DECIMALS - digits)
     rounded: Values = np.rint((after - before) * scales) / scales + 0.0
     return rounded

@@ -176,18 +176,22 @@ def test_teams_are_not_ranked_on_a_case_that_is_left_out_of_one_alone(flare, tmp
 def test_ranks_of_means_take_values_that_are_left_out_of_one_team_alone(
     flare, tmp_path
 ):
-    """The mean of a is (0.5 + 0.9) / 2; of b, which lacks a result, (0.6 + 0.6) / 3."""
-    rule = LEFT_OUT.replace("in_both", "in_prediction", 1)
+    """The mean of a is (0.5 + 0.9) / 2; of b, which lacks a result, (0.6 + 0.6) / 3.
+
+    Of c all is left out: it is last, and has no case in common with another team.
+    """
+    rule = LEFT_OUT.replace("in_both", "in_prediction", 1).replace("dsc_lesion", "dsc")
     scheme = '[scheme]\nkind = "means"\n'
     write_file(tmp_path / "mine.toml", f'name = "Mine"{rule}{ORGANS}{scheme}')
     rows = [("a", "0.5", "left_out", "0.9"), ("b", "0.6", "0.6", "")]
+    rows.append(("c", *["left_out"] * 3))
     lines = ["team,case,metric,value"]
     for team, *values in rows:
         for case, value in enumerate(values):
-            lines.append(f"{team},{case},dsc_lesion,{value}")
+            lines.append(f"{team},{case},dsc,{value}")
     write_file(tmp_path / "t.csv", "\n".join([*lines, ""]))
 
-    flare("rank t.csv --output o --metrics dsc_lesion --challenge mine.toml")
+    assert not flare("rank t.csv --output o --metrics dsc --challenge mine.toml").err
     flare("report o --output pages")
 
     means = (tmp_path / "o/means.csv").read_text().split("\n")[1:3]
@@ -195,6 +199,7 @@ def test_ranks_of_means_take_values_that_are_left_out_of_one_team_alone(
         ["a", "2", "0", "0.7"],
         ["b", "3", "1", "0.39999999999999997"],
     ]
-    assert (tmp_path / "o/ranking.csv").read_text().split("\n")[1] == "a,1,0.5,1"
+    ranking = (tmp_path / "o/ranking.csv").read_text().split("\n")
+    assert (ranking[1], ranking[3]) == ("a,1,0.3333333333333333,1", "c,3,1,3")
     assert "0.700" in (tmp_path / "pages/teams/a.html").read_text()
-    assert "a,1,dsc_lesion,left_out\n" in (tmp_path / "o/values.csv").read_text()
+    assert "a,1,dsc,left_out\n" in (tmp_path / "o/values.csv").read_text()
