@@ -167,6 +167,13 @@ class Bench:
     def metrics(self, team):
         return json.loads((self.results / team / "metrics.json").read_text())
 
+    def serving(self, *where):
+        """The words that serve what is handed in somewhere."""
+        folders = ("--images", self.images, "--ground-truth", self.labels)
+        return [
+            *map(str, ("serve", *where, "--output", self.results, *folders, *QUICK))
+        ]
+
     def answer(self, team):
         """What `flare serve` tells a team."""
         return json.loads((self.sent / "returned" / f"{team}.json").read_text())
@@ -218,10 +225,6 @@ def serve(bench, flare):
         for file in bench.sent.glob("*.tar.gz"):
             if time.time() - file.stat().st_mtime < 50:
                 os.utime(file, (time.time() - 100,) * 2)
-        return flare(
-            *("serve", "--drop-folder", where, "--output", bench.results, "--once"),
-            *("--images", bench.images, "--ground-truth", bench.labels),
-            *(*QUICK, *options),
-        )
+        return flare(*bench.serving("--drop-folder", where, "--once"), *options)
 
     return run

@@ -161,25 +161,25 @@ def test_a_container_that_fails_after_it_has_used_the_gpu_is_run_once_more(
     assert (lost in row["doubts"]) == (status == "ok")
 
 
-def test_an_engine_that_knows_no_gpu_is_no_team_s_fault(bench):
-    failed = bench.measure(bench.archive("good", PREDICT), cases=1, gpu=FakeGpu())
-
-    assert str(failed["good"]).startswith(
-        "An empty container cannot be run (could not select device driver"
-    )
-    assert not (bench.results / "good" / "efficiency.csv").exists()
-
-
 # --- Several teams ----------------------------------------------------------------
 
 
-def test_an_engine_that_runs_nothing_is_no_team_s_fault(bench):
-    bench.engine.fail("create", "no space left on device")
+@pytest.mark.parametrize(
+    ("gpu", "problem"),
+    [
+        (None, "docker create: no space left on device"),
+        # It knows none.
+        (FakeGpu(), "An empty container cannot be run (could not select device driver"),
+    ],
+)
+def test_an_engine_that_runs_nothing_is_no_team_s_fault(bench, gpu, problem):
+    if not gpu:
+        bench.engine.fail("create", "no space left on device")
 
-    failed = bench.measure(bench.archive("good", PREDICT), cases=1)
+    failed = bench.measure(bench.archive("good", PREDICT), cases=1, gpu=gpu)
 
     assert isinstance(failed["good"], EngineError)
-    assert "docker create: no space left on device" in str(failed["good"])
+    assert problem in str(failed["good"])
     assert not (bench.results / "good" / "efficiency.csv").exists()
     assert bench.engine.left() == []
 
@@ -337,13 +337,6 @@ def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
 AGAIN = {"rerun": ("validation_001",), "reason": "the computer was busy"}
 
 
-def said(error):
-    """A message, whose file must be the team's measurement.json."""
-    file, _, text = str(error).partition(": ")
-    assert file.endswith("good/measurement.json")
-    return text
-
-
 def test_another_processor_is_refused_and_can_be_accepted(bench):
     """The file keeps what the team was measured with first."""
     archive = bench.archive("good", PREDICT)
@@ -354,7 +347,8 @@ def test_another_processor_is_refused_and_can_be_accepted(bench):
 
     failed = bench.measure(archive, cases=1, **AGAIN)
 
-    text = said(failed["good"])
+    place, _, text = str(failed["good"]).partition(": ")
+    assert place.endswith("good/measurement.json")
     assert text.startswith(
         f"the team was measured with processor Abacus 9000, now it is {now}"
     )

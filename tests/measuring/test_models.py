@@ -82,10 +82,3 @@ def test_check_reads_the_model_too(tmp_path, capfd):
     broken = write_model(tmp_path / "x", {})
     assert main(["check", str(archive), "--model", str(broken)]) == 1
     assert capfd.readouterr().out.startswith("team_a.model.tar.gz: it holds no file. ")
-
-
-def test_predictions_have_no_model(tmp_path, capfd, predictions):
-    status = main(["check", str(predictions), "--model", str(write_model(tmp_path))])
-
-    error = capfd.readouterr().err
-    assert (status, error.startswith("--run, --model: they are for an im")) == (1, True)

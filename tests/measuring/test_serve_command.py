@@ -17,7 +17,6 @@ from tests.builders.pages import Page
 from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS
 from tests.builders.warm import WarmProcess
-from tests.measuring.conftest import QUICK
 
 
 def code_of(line):
@@ -135,14 +134,9 @@ def test_the_status_of_a_service_tells_how_far_submissions_are(bench, serve, fla
 
 @pytest.mark.slow
 def test_a_service_that_waits_can_be_ended(bench):
-    words = (
-        *("serve", "--drop-folder", bench.sent, *QUICK),
-        *("--images", bench.images, "--ground-truth", bench.labels),
-        *("--output", bench.results),
-    )
+    program = ("-m", "flare"), bench.serving("--drop-folder", bench.sent)
 
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        program = ("-m", "flare"), [*map(str, words)]
         process = WarmProcess(*program, out, err)
         wait_until((bench.results / ".serve").exists)
         time.sleep(1)

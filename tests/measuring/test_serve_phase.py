@@ -20,31 +20,21 @@ from tests.builders.teams import PREDICT
 from tests.builders.warm import run_warm
 from tests.fakes.killed_service import POINTS
 from tests.fakes.platform import PHASE, TOKEN
-from tests.measuring.conftest import QUICK
 
 pytestmark = pytest.mark.slow
 
 
-def words(bench, platform, *options):
-    return [
-        str(word)
-        for word in (
-            *("serve", "--phase", PHASE, "--api", platform.api, "--once"),
-            *("--images", bench.images, "--ground-truth", bench.labels),
-            *("--output", bench.results, *QUICK, *options),
-        )
-    ]
+def words(bench, platform):
+    return bench.serving("--phase", PHASE, "--api", platform.api, "--once")
 
 
 @pytest.fixture
 def serve(bench, external_platform, capfd, monkeypatch):
     """Serve the phase; the status, and what was written."""
-    monkeypatch.setenv("FLARE_GC_TOKEN", TOKEN)
 
-    def run(*options):
+    def run():
         monkeypatch.setenv("FLARE_GC_TOKEN", TOKEN)
-        status = main(words(bench, external_platform, *options))
-        return status, *capfd.readouterr()
+        return main(words(bench, external_platform)), *capfd.readouterr()
 
     return run
 
@@ -128,8 +118,8 @@ OTHER = "77aa-other-evaluator"
 def start(bench, platform, point="", token=TOKEN):
     """Run the service as a process of its own, perhaps killed at a point."""
     environment = {**os.environ, "FLARE_GC_TOKEN": token}
-    options = words(bench, platform)
-    return run_warm(*(("-c", KILLED), [point, *options]), env=environment, timeout=120)
+    arguments = [point, *words(bench, platform)]
+    return run_warm(("-c", KILLED), arguments, env=environment, timeout=120)
 
 
 @pytest.fixture(scope="module")

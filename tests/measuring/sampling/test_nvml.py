@@ -13,7 +13,7 @@ import pynvml
 import pytest
 
 from flare.measuring.sampling import DeviceError, NvmlSource, open_gpu
-from tests.builders import ROOT, write_file
+from tests.builders import ROOT, error_of, write_file
 from tests.builders.lanes import measuring
 from tests.builders.teams import PREDICT
 from tests.builders.warm import run_warm
@@ -196,10 +196,9 @@ def test_pynvml_11_knows_fewer_calls_than_nvidia_ml_py():
 
 def test_a_gpu_that_shares_the_computer_s_memory():
     """As a GB10 says: github.com/XuehaiPan/nvitop/pull/208."""
-    with pytest.raises(DeviceError) as caught:
-        NvmlSource(nvml_of(pynvml.NVML_ERROR_NOT_SUPPORTED), "handle")
+    nvml = nvml_of(pynvml.NVML_ERROR_NOT_SUPPORTED)
 
-    assert str(caught.value) == (
+    assert str(error_of(DeviceError, NvmlSource, nvml, "handle")) == (
         "the GPU has no memory of its own that NVML could tell of (Not Supported). It"
         " shares the computer's memory: measure on another one, or with --gpu none."
         " [H08]"
@@ -225,17 +224,13 @@ def test_a_memory_that_cannot_be_is_refused(sizes, told):
     problem = (
         f"its driver tells of a GPU memory that cannot be: {told}. Try nvidia-smi;"
     )
-    with pytest.raises(DeviceError) as caught:
-        NvmlSource(nvml_of(sizes), "handle")
-    assert str(caught.value).startswith(problem)
     nvml = nvml_of((8 * GB, 8 * GB, 0, 0))
     gpu = NvmlSource(nvml, "handle")
 
     nvml.answers["v2"] = sizes
 
-    with pytest.raises(DeviceError) as caught:
-        gpu.read()
-    assert str(caught.value).startswith(problem)
+    for look in (gpu.read, lambda: NvmlSource(nvml_of(sizes), "handle")):
+        assert str(error_of(DeviceError, look)).startswith(problem)
 
 
 def test_a_memory_at_its_bounds_is_accepted():

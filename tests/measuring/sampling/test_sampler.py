@@ -7,7 +7,7 @@ import pytest
 
 from flare.measuring.sampling import ControlGroup, DeviceError, Sampler
 from flare.results.traces_csv import Sample
-from tests.builders import wait_until
+from tests.builders import wait_until, write_file
 
 
 class ScriptedGpu:
@@ -227,40 +227,32 @@ def test_a_driver_that_hangs_is_noticed(monkeypatch):
     assert trace.problem == "the GPU has not answered for some time"
 
 
-def write(file, text):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-
-
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "docker/abc",
-        "system.slice/docker-abc.scope",
-        "system.slice/nerdctl-abc.scope",
-        "user/x/libpod-abc.scope",
-    ],
+OF_VERSION_2 = {
+    "memory.current": f"{30 * 2**20}\n",
+    "memory.stat": f"anon 5\ninactive_file {10 * 2**20}\n",
+    "cpu.stat": "usage_usec 2500000\nuser_usec 1\n",
+    "cgroup.procs": "12\n13\n",
+}
+OF_VERSION_1 = {
+    "memory/docker/abc/memory.usage_in_bytes": f"{30 * 2**20}\n",
+    "memory/docker/abc/memory.stat": f"inactive_file 1\ntotal_inactive_file {2**20}\n",
+    "memory/docker/abc/cgroup.procs": "12\n",
+    "cpuacct/docker/abc/cpuacct.usage": "1500000000\n",
+}
+PLACES = (
+    *("docker/abc", "system.slice/docker-abc.scope"),
+    *("system.slice/nerdctl-abc.scope", "user/x/libpod-abc.scope"),
 )
-def test_memory_and_time_are_read_from_version_2_of_control_groups(tmp_path, folder):
-    write(tmp_path / "cgroup.controllers", "cpu memory\n")
-    place = tmp_path / folder
-    write(place / "memory.current", f"{30 * 2**20}\n")
-    write(place / "memory.stat", f"anon 5\ninactive_file {10 * 2**20}\n")
-    write(place / "cpu.stat", "usage_usec 2500000\nuser_usec 1\n")
-    write(place / "cgroup.procs", "12\n13\n")
+
+
+@pytest.mark.parametrize("place", ["", *PLACES])
+def test_memory_and_time_are_read_from_control_groups(tmp_path, place):
+    """Of version 2, whose folder has one of some places; else of version 1."""
+    if place:
+        write_file(tmp_path / "cgroup.controllers", "cpu memory\n")
+    for name, text in (OF_VERSION_2 if place else OF_VERSION_1).items():
+        write_file(tmp_path / place / name, text)
     group = ControlGroup("abc", tmp_path)
 
-    assert group.read() == (20.0, 2.5)
-    assert group.processes() == {12, 13}
-
-
-def test_memory_and_time_are_read_from_version_1_of_control_groups(tmp_path):
-    memory = tmp_path / "memory" / "docker" / "abc"
-    write(memory / "memory.usage_in_bytes", f"{30 * 2**20}\n")
-    write(memory / "memory.stat", f"inactive_file 1\ntotal_inactive_file {2**20}\n")
-    write(memory / "cgroup.procs", "12\n")
-    write(tmp_path / "cpuacct" / "docker" / "abc" / "cpuacct.usage", "1500000000\n")
-    group = ControlGroup("abc", tmp_path)
-
-    assert group.read() == (29.0, 1.5)
-    assert group.processes() == {12}
+    assert group.read() == ((20.0, 2.5) if place else (29.0, 1.5))
+    assert group.processes() == ({12, 13} if place else {12})
