@@ -327,8 +327,10 @@ def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[T
     for metric in metrics_in(finding.scores):
         columns = [Column("team", teams, is_text=True)]
         for suffix, title in organs.items():
-            scores = [case.scores.get(metric.name + suffix) for case in team_cases]
-            cells = map(partial(metric_cell, metric, exact=True), scores)
-            columns.append(Column(title, cells))
+            name = metric.name + suffix
+            if any(name in case.scores for case in team_cases):
+                scores = [case.scores.get(name) for case in team_cases]
+                cells = map(partial(metric_cell, metric, exact=True), scores)
+                columns.append(Column(title, cells))
         caption = f"{metric.heading} of each team and organ"
         yield table_of(caption, columns, key=metric_key(metric))

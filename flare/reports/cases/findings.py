@@ -121,7 +121,7 @@ class OrganFinding:
     tolerance_mm: float
     in_mean: bool
     scores: Mapping[str, float | None]
-    """The scores by metric, as metrics.json has them."""
+    """The scores by metric that it has, as metrics.json has them."""
     voxels: tuple[int, int, int, int]
     """Numbers of the reference, of the prediction, of those missed and added."""
     surfaces: OrganSurfaces | None = None
@@ -267,7 +267,9 @@ def look_at(
     weights = np.zeros(depth), np.zeros(height), np.zeros(width)
     organs = []
     for organ in challenge.organs:
-        organ_scores = {name: scores[f"{name}_{organ.name}"] for name in metrics}
+        organ_scores = {
+            name: scores[f"{name}_{organ.name}"] for name in filter(organ.has, metrics)
+        }
         organs.append(_look_at_organ(case, organ, organ_scores, weights))
     return CaseFinding(
         scores={name: scores[name] for name in metrics},

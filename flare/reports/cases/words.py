@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -84,10 +83,11 @@ def organ_table(finding: CaseFinding) -> Table:
     titles = [*map(attrgetter("title"), organs), "mean of organs"]
     columns = [Column("organ", titles, is_text=True)]
     for metric in metrics_in(finding.scores):
-        scores = [organ.scores[metric.name] for organ in organs]
-        scores.append(finding.scores[metric.name])
-        cell = partial(metric_cell, metric, exact=True, absent=NO_VALUE)
-        cells = map(cell, scores)
+        cells = []
+        for scores in (*map(attrgetter("scores"), organs), finding.scores):
+            absent = NO_VALUE if metric.name in scores else "-"
+            value = scores.get(metric.name)
+            cells.append(metric_cell(metric, value, exact=True, absent=absent))
         columns.append(Column(metric.heading, cells))
     if "nsd" in finding.scores:
         tolerances = [f"{organ.tolerance_mm:g}" for organ in organs]
