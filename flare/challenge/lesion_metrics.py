@@ -16,8 +16,6 @@ class Lesion:
     """A lesion of the reference."""
 
     voxels: int
-    box: tuple[slice, slice, slice]
-    """Where it lies, along z, y, x."""
     partners: int = 0
     """How many lesions of the prediction belong to it."""
     dsc: float = 0.0

@@ -56,6 +56,8 @@ class Cell:
     exact: str = ""
     """The value in full precision, where a page may have it: tables sort by it."""
     href: str = ""
+    place: str = ""
+    """The slices of the page of a case that it leads to, too."""
     note: str = ""
     """Small, below the text."""
     alarm: str = ""
@@ -203,6 +205,13 @@ def number_cell(
         return Cell(absent, css="none")
     text = f"{value:z.{decimals}f}"
     return Cell(text, css, repr(float(value))) if exact else plain_cell(text, css)
+
+
+def ml_cell(volume: float) -> Cell:
+    """The cell of a volume in ml; a small one has digits behind the point."""
+    return Cell(
+        f"{volume:.0f}" if volume >= 100 else f"{volume:.3g}", exact=repr(volume)
+    )
 
 
 def shade(value: float, bounds: Sequence[float]) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
 
 import flare
@@ -108,6 +109,18 @@ def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACIN
 def rows_by_name(table):
     """The rows of a table, each by its heads, by their names."""
     return {row[0].text: dict(zip(table.heads, row, strict=True)) for row in table.rows}
+
+
+def reoriented(maps, axes):
+    """Maps on the axes of `SLOT` as a file with others has them, and its header."""
+    ways = map(nib.orientations.axcodes2ornt, ("LPS", axes))
+    turn = nib.orientations.ornt_transform(*ways)
+    images = [nib.Nifti1Image(labels.T, SLOT["affine"]) for labels in maps]
+    turned = [image.as_reoriented(turn) for image in images]
+    affine = turned[0].affine
+    spacing = tuple(np.abs(affine[:3, :3]).max(axis=0)[::-1])
+    header = {"affine": affine, "spacing": spacing}
+    return [np.asarray(image.dataobj).T for image in turned], header
 
 
 SLOT = {"affine": np.diag([-1.0, -1.0, 2.0, 1.0]), "spacing": (2.0, 1.0, 1.0)}

@@ -51,23 +51,25 @@ def lesions_of(
     >>> round(lesions.references[0].dsc, 3)
     0.667
     """
-    case = _Case(pair, definition)
-    voxel_mm3 = math.prod(pair.spacing)
-    is_counted = case.reference.sizes * voxel_mm3 > definition.above_mm3
-    numbers = np.flatnonzero(is_counted)
-    hits = case.pairs.predictions[is_counted[case.pairs.references]]
+    case = CaseLesions(pair, definition)
+    hits = case.pairs.predictions[case.is_counted[case.pairs.references]]
+    numbers = np.flatnonzero(case.is_counted).tolist()
     return Lesions(
         definition=definition,
-        references=tuple(case.lesion(n, surfaces) for n in numbers.tolist()),
-        false=case.false_lesions(),
+        references=tuple(case.lesion(n, surfaces) for n in numbers),
+        false=tuple(case.prediction.sizes[case.is_false].tolist()),
         hit_predictions=np.unique(hits).size,
         voxels=(int(case.reference.sizes.sum()), int(case.prediction.sizes.sum())),
-        voxel_ml=voxel_mm3 / 1000,
+        voxel_ml=math.prod(pair.spacing) / 1000,
     )
 
 
-class _Case:
-    """The lesions of both masks of an organ, and the pairs that belong together."""
+class CaseLesions:
+    """The lesions of both masks of an organ, and the pairs that belong together.
+
+    `is_counted` tells it of each of the reference; `is_false` of each of the prediction
+    whether it belongs to none, also to none too small.
+    """
 
     def __init__(self, pair: LabelPair, definition: Definition) -> None:
         runs, other_runs = runs_of(pair.masks, pair.box)
@@ -79,15 +81,18 @@ class _Case:
         self._parts = Parts(self.reference, numbers[:-1], pair.box)
         self._other_parts = Parts(self.prediction, self.pairs.predictions, pair.box)
         self._spacing = pair.spacing
+        voxel_mm3 = math.prod(pair.spacing)
+        self.is_counted = self.reference.sizes * voxel_mm3 > definition.above_mm3
+        self.is_false = np.ones(self.prediction.number, dtype=np.bool_)
+        self.is_false[self.pairs.predictions] = False
 
-    def lesion(self, number: int, surfaces: Surfaces | None) -> Lesion:
+    def lesion(self, number: int, surfaces: Surfaces | None = None) -> Lesion:
         """A lesion of the reference, compared with all that belongs to it."""
         members = slice(self._ends[number], self._ends[number + 1])
         partners = self.pairs.predictions[members]
         size = int(self.reference.sizes[number])
-        lesion = Lesion(voxels=size, box=self._parts.box([number]))
         if not partners.size:
-            return lesion
+            return Lesion(voxels=size)
         shared = int(self.pairs.shared[members].sum())
         both = size + int(self.prediction.sizes[partners].sum())
         nsd = hd95 = math.nan
@@ -95,7 +100,6 @@ class _Case:
             nsd, hd95 = self._measured(number, partners, surfaces)
         return Lesion(
             voxels=size,
-            box=lesion.box,
             partners=partners.size,
             dsc=2 * shared / both,
             nsd=nsd,
@@ -119,9 +123,3 @@ class _Case:
         )
         distance = hausdorff_95(agreement)
         return agreement.nsd, math.nan if distance is None else distance
-
-    def false_lesions(self) -> tuple[int, ...]:
-        """The lesions of the prediction that belong to none, also to none too small."""
-        is_false = np.ones(self.prediction.number, dtype=np.bool_)
-        is_false[self.pairs.predictions] = False
-        return tuple(self.prediction.sizes[is_false].tolist())

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
+from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import metrics_in, shares_of_masks
 from flare.challenge.organs import Organ
 from flare.challenge.rules import Challenge
@@ -22,6 +24,7 @@ from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import (
     EMPTY,
     WHOLE,
+    Box,
     Labels,
     Mask,
     Spacing,
@@ -33,6 +36,7 @@ from flare.evaluation.metrics.tally import Voxels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
 from flare.evaluation.submission.match import CasePair
 from flare.reports.cases.drawing import FieldOfView
+from flare.reports.cases.lesions import OrganLesions, find_lesions
 from flare.reports.cases.surfaces import (
     OrganSurfaces,
     Place,
@@ -80,12 +84,21 @@ class Orientation:
         x, y, z = (spacing[2 - axis] for axis in order)
         return z, y, x
 
-    def slices(self, part: slice, size: int) -> tuple[int, slice]:
-        """The turned axis of the file's slices, and where a part of them is on it."""
-        way, sign = self.ways[2]
+    def slices(self, part: slice, size: int, axis: int = 2) -> tuple[int, slice]:
+        """The turned axis of an axis x, y, z of the file, and where a part is on it."""
+        way, sign = self.ways[axis]
         if sign < 0:
             part = slice(size - part.stop, size - part.start)
         return 2 - int(way), part
+
+    def place_of(self, box: Box, mask: Mask, shape: tuple[int, int, int]) -> Place:
+        """The slices that hold most of a mask, which is a box of a file of a shape."""
+        place = np.array(heaviest_slices(slice_sizes(self.volume(mask))))
+        for axis in range(3):
+            turned, part = self.slices(box[2 - axis], shape[2 - axis], axis)
+            place[turned] += part.start
+        z, y, x = place.tolist()
+        return z, y, x
 
 
 def orientation_of(grid: Grid) -> Orientation:
@@ -131,6 +144,8 @@ class OrganFinding:
     scored: tuple[int, int] | None = None
     """The first slice that was scored, and the one after the last, from the feet; None
     if all were."""
+    lesions: OrganLesions | None = None
+    """None without a definition of them."""
 
     @property
     def dsc(self) -> float:
@@ -246,6 +261,7 @@ class _TurnedCase:
         # The slices of each organ that was not scored in all of them.
         self.scored_parts = _scored_parts(reference, challenge, self.orientation)
         self.tolerances = organ_tolerances(challenge)  # in mm, by organ
+        self.lesions = _lesions(reference, prediction, challenge, self.orientation)
 
 
 def look_at(
@@ -297,6 +313,28 @@ def _scored_parts(
     return parts
 
 
+def _lesions(
+    reference: LabelMap,
+    prediction: LabelMap,
+    challenge: Challenge,
+    orientation: Orientation,
+) -> dict[str, OrganLesions]:
+    """The lesions by organ, found on the axes of the file, as they were scored.
+
+    Where IoUs are equal, the order of lesions along these decides which is found.
+    """
+    pair = MapPair(reference.voxels, prediction.voxels, reference.grid.spacing)
+    place_of = partial(orientation.place_of, shape=reference.grid.shape)
+    lesions = {}
+    for organ in challenge.organs:
+        if organ.lesions:
+            slices = scored_slices(organ, organ.region, reference, challenge)
+            cut = pair.cut(organ.region, slices)
+            definition = DEFINITIONS[organ.lesions]
+            lesions[organ.name] = find_lesions(cut, definition, place_of)
+    return lesions
+
+
 def _look_at_organ(
     case: _TurnedCase,
     organ: Organ,
@@ -341,6 +379,7 @@ def _look_at_organ(
         surfaces=surfaces,
         worst=heaviest_slices(organ_weights) if organ_weights[0].any() else None,
         scored=scored,
+        lesions=case.lesions.get(organ.name),
     )
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from flare.challenge.metrics import lesions_by
+from flare.challenge.metrics import definitions_in_use, lesions_by
 from flare.common.files import file_names
 from flare.common.text import count, safe
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.drawing import Picture
 from flare.reports.cases.findings import CaseFinding, Mending
+from flare.reports.cases.lesions import lesion_table
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.pictures import (
     BANDS,
@@ -58,6 +59,11 @@ SURFACES_NOTE = (
     " what is nearest to the eye."
 )
 MISSED_NOTE = " What is not grey is what NSD counts as missed."
+
+NUMBERS_NOTE = (
+    "Lesions of the reference, found or missed, are numbered together, false ones by"
+    " themselves, the largest first. Each leads to the slices that hold most of it."
+)
 
 MENDED_NOTE = "The worst axial slice. flare doctor --fix FOLDER mends all predictions."
 
@@ -214,6 +220,8 @@ def _drawn(
         organs,
         Section("surfaces", "Surfaces", "Surfaces", surfaces),
     ]
+    if any(organ.lesions for organ in finding.organs):
+        sections.insert(2, _lesion_section(finding))
     if finding.mending:
         sections.insert(1, _mending_section(finding, finding.mending, backgrounds))
     return CasePage(
@@ -270,6 +278,19 @@ def _mending_section(
         Words(MENDED_NOTE, "note"),
     ]
     return Section("mended", MENDED, MENDED, parts)
+
+
+def _lesion_section(finding: CaseFinding) -> Section:
+    """A table of the lesions of each organ that has them, and their definitions."""
+    parts: list[Part] = []
+    for organ in finding.organs:
+        if organ.lesions:
+            parts.append(lesion_table(organ.title, organ.lesions, finding.voxel_ml))
+    parts.append(Words(NUMBERS_NOTE, "note"))
+    for definition in definitions_in_use():
+        words = f"{definition.title} ({definition.name}): {definition.sentence}."
+        parts.append(Words(f"{words} {definition.origin}", "note"))
+    return Section("lesions", "Lesions", "Lesions", parts)
 
 
 def _organ_section(finding: CaseFinding, faults: Sequence[Fault]) -> Section:

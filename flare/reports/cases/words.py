@@ -7,11 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from flare.challenge.metrics import METRICS, NO_VALUE, metrics_in
+from flare.challenge.metrics import METRICS, NO_VALUE, Metric, metrics_in
 from flare.common.text import count, listing
 from flare.reports.cases.findings import TILTED_DEGREES, CaseFinding, OrganFinding
 from flare.reports.cases.surfaces import Component, OrganSurfaces, Place
-from flare.reports.model import Cell, Column, Table, metric_shade, number_cell, table_of
+from flare.reports.model import (
+    Cell,
+    Column,
+    Table,
+    metric_shade,
+    ml_cell,
+    number_cell,
+    table_of,
+)
 from flare.reports.scores import metric_cell
 
 ROUNDED = 0.006
@@ -82,30 +90,31 @@ def organ_table(finding: CaseFinding) -> Table:
     organs, voxel_ml = finding.organs, finding.voxel_ml
     titles = [*map(attrgetter("title"), organs), "mean of organs"]
     columns = [Column("organ", titles, is_text=True)]
+    all_scores = [*(organ.scores for organ in organs), finding.scores]
     for metric in metrics_in(finding.scores):
-        cells = []
-        for scores in (*map(attrgetter("scores"), organs), finding.scores):
-            absent = NO_VALUE if metric.name in scores else "-"
-            value = scores.get(metric.name)
-            cells.append(metric_cell(metric, value, exact=True, absent=absent))
-        columns.append(Column(metric.heading, cells))
+        columns.append(_metric_column(metric, all_scores))
     if "nsd" in finding.scores:
         tolerances = [f"{organ.tolerance_mm:g}" for organ in organs]
         columns.append(Column("tolerance (mm)", [*tolerances, ""]))
     columns.append(Column("farthest (mm)", [*map(_farthest, organs), ""]))
     for number, name in enumerate(("reference", "prediction", "missed", "added")):
-        volumes = [_ml(organ.voxels[number] * voxel_ml) for organ in organs]
+        volumes = [ml_cell(organ.voxels[number] * voxel_ml) for organ in organs]
         columns.append(Column(f"{name} (ml)", [*volumes, ""]))
     caption = f"Scores, distances and volumes; a voxel has {voxel_ml * 1000:.3g} mm3"
     absent = [n for n, organ in enumerate(organs) if organ.surfaces is None]
     return table_of(caption, columns, quiet=absent, is_whole=True)
 
 
-def _ml(volume: float) -> Cell:
-    """A volume; a small one has digits behind the point."""
-    return Cell(
-        f"{volume:.0f}" if volume >= 100 else f"{volume:.3g}", exact=repr(volume)
-    )
+def _metric_column(
+    metric: Metric, all_scores: Sequence[Mapping[str, float | None]]
+) -> Column:
+    """A metric of each organ, and its mean; without lesions there is none of them."""
+    cells = []
+    for scores in all_scores:
+        absent = NO_VALUE if metric.name in scores else "-"
+        value = scores.get(metric.name)
+        cells.append(metric_cell(metric, value, exact=True, absent=absent))
+    return Column(metric.heading, cells)
 
 
 def _farthest(organ: OrganFinding) -> Cell:

@@ -155,7 +155,8 @@ def _inside(cell: Cell, text: str) -> str:
 
         inside = f"{mark_svg(cell.mark)}<span>{inside}</span>"
     elif cell.href:
-        inside = f"<a{_attribute('href', cell.href)}>{inside}</a>"
+        place = _attribute("data-place", cell.place)
+        inside = f"<a{_attribute('href', cell.href)}{place}>{inside}</a>"
     if cell.alarm:
         title = _attribute("title", cell.alarm)
         inside += f' <abbr class="alarm"{title}>!</abbr>'

@@ -189,7 +189,6 @@ def test_a_lesion_at_the_border_of_a_box_is_measured_as_elsewhere():
     ]
     first, second = (case.references[0] for case in cases)
     assert (first.dsc, first.nsd, first.hd95) == (second.dsc, second.nsd, second.hd95)
-    assert [axis.start for axis in first.box] == [4, 4, 4]
     assert not math.isnan(first.hd95)
 
 

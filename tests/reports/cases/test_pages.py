@@ -5,7 +5,6 @@ import json
 import re
 import zlib
 
-import nibabel as nib
 import numpy as np
 import pytest
 
@@ -28,6 +27,7 @@ from tests.builders.case_pages import (
     SLOT,
     evaluated,
     found_of,
+    reoriented,
     rows_by_name,
     slot_and_stray,
 )
@@ -190,16 +190,9 @@ def test_regions_that_share_voxels_are_each_drawn(tmp_path):
 @pytest.mark.parametrize("axes", ["RAS", "ILP", "PSR", "SAL"])
 def test_a_page_is_the_same_however_the_file_lies(tmp_path, slot, axes):
     """But for the order of surfels."""
-    ornt = nib.orientations.ornt_transform(
-        *map(nib.orientations.axcodes2ornt, ("LPS", axes))
-    )
-    images = [nib.Nifti1Image(labels.T, SLOT["affine"]) for labels in slot_and_stray()]
-    turned = [image.as_reoriented(ornt) for image in images]
-    maps = [np.asarray(image.dataobj).T for image in turned]
-    affine = turned[0].affine
-    spacing = tuple(np.abs(affine[:3, :3]).max(axis=0)[::-1])
+    maps, header = reoriented(slot_and_stray(), axes)
 
-    found = found_of(tmp_path, maps, affine=affine, spacing=spacing)
+    found = found_of(tmp_path, maps, **header)
 
     assert told(found) == told(slot)
 
