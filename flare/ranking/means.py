@@ -126,11 +126,11 @@ def team_means(
     level: set[Mean] = set()
     left_out: dict[Mean, int] = {}
     counted: dict[str, list[float | None]] = {}
-    distances = table.distances(challenge.worst_distance_mm)
+    worst_by_metric = table.worst(challenge.worst_distance_mm)
     for name, organ in _columns(table, challenge, has_organs=has_organs):
         column = f"{name}_{organ}" if organ else name
         rule = rules.get(name)
-        worst = missing_values(name, rule.failed if rule else None, distances)
+        worst = missing_values(name, rule.failed if rule else None, worst_by_metric)
         is_left_out = table.left_out_of(teams, [column])[:, :, 0]
         worst = np.where(is_left_out.all(axis=0), np.nan, worst)
         worst_values = [None if np.isnan(v) else v for v in worst.tolist()]

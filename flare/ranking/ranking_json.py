@@ -47,7 +47,7 @@ _MEAN_RANKS = Family(
     "^[a-z][a-z0-9_]*$", "METRIC", "Mean rank by one metric.", MeanRank
 )
 _MeanRanks = Annotated[dict[str, float], Is(families=[_MEAN_RANKS])]
-_WORST = ("CASE", "What every distance of the case is then, in mm.")
+_WORST = ("METRIC", "What it is then, by case.")
 _GROUP = ("CASE", "The group of the case.")
 _Ranked = Annotated[dict[str, Any], Is(like=RankedMetric)]
 
@@ -74,9 +74,10 @@ class RankingFile(TypedDict):
     """What all results were made with; null if they came as a table."""
     missing: list[Missing]
     """Ranked results that are not there."""
-    worst_distances_mm: NotRequired[Annotated[dict[str, Length], Is(entry=_WORST)]]
-    """Only where a metrics.json tells distances of a case that could not be scored:
-    means of teams have them in place of what is missing."""
+    worst_values: NotRequired[Annotated[dict[str, dict[str, float]], Is(entry=_WORST)]]
+    """Only where a metrics.json tells distances or other values without a fixed worst
+    one of a case that could not be scored: means of teams have them in place of what is
+    missing."""
     recount: Annotated[list[Sensitivity], Is(minItems=1)]
     """What first place depends on, for each team that has it."""
     schemes: list[SchemeContent]
@@ -295,8 +296,8 @@ def _content(analysis: Analysis, values_sha256: str) -> RankingFile:
         "tests": _pair_tests(analysis),
         "flags": list(analysis.flags),
     }
-    if table.worst_distances:
-        content["worst_distances_mm"] = dict(table.worst_distances)
+    if table.worst_values:
+        content["worst_values"] = {n: dict(v) for n, v in table.worst_values.items()}
     if analysis.bootstrap:
         content["bootstrap"] = dump(analysis.bootstrap)
     return shown(content)

@@ -51,9 +51,9 @@ class Board:
     answers: Mapping[str, AnswerColumn] = field(default_factory=dict)
     """The metrics of answers, whose values stand in every case; none of a ranking that
     was written."""
-    distances: Values | None = None
-    """What a missing distance counts as on each case, in mm, NaN where nobody has told
-    it; None if that is so everywhere."""
+    worst: Mapping[str, Values] = field(default_factory=dict)
+    """By metric without a worst value of its own, such as a distance: what a missing
+    value counts as on each case; NaN where nobody has told it."""
     groups: tuple[str, ...] = ()
     """The group of each case, if teams are ranked in groups."""
     ties: Board | None = None
@@ -121,12 +121,10 @@ class Board:
 
         It has the shape (cases, metrics of the rules).
         """
-        distances = self.distances
-        if distances is None:
-            distances = np.full(len(self.cases), math.nan)
         counted = np.empty((len(self.cases), len(self.rules.metrics)))
         for number, rule in enumerate(self.rules.metrics):
-            counted[:, number] = missing_values(rule.metric, rule.failed, distances)
+            worst = missing_values(rule.metric, rule.failed, self.worst)
+            counted[:, number] = worst
         if self.is_left_out is not None:
             counted[self.is_left_out.all(axis=0)] = math.nan
         return counted
@@ -207,7 +205,7 @@ class Board:
             cases=tuple(self.cases[number] for number in numbers),
             values=self.values[:, list(numbers)],
             spreads=None,
-            distances=None if self.distances is None else self.distances[list(numbers)],
+            worst={name: on_all[list(numbers)] for name, on_all in self.worst.items()},
             groups=tuple(self.groups[number] for number in numbers if self.groups),
             ties=self.ties.on(numbers) if self.ties else None,
             is_left_out=self._flags(np.s_[:, list(numbers)]),
@@ -230,25 +228,31 @@ class Board:
         )
 
 
-def missing_values(column: str, failed: float | None, distances: Values) -> Values:
-    """The value of a missing result on each case; NaN where nobody has told it.
+def missing_values(
+    column: str, failed: float | None, worst: Mapping[str, Values]
+) -> Values:
+    """The value of a missing result, or that on each case; NaN where nobody told it.
 
     Means of teams, tests, and schemes that rank by values all ask here. `column` is a
     metric, also one of an organ, or a measured column. The challenge's value of a
-    failed run goes before all else. `distances` has what a missing distance counts as
-    on each case, in mm; NaN where nobody has told it.
+    failed run goes before all else. `worst` has what a missing value of other metrics
+    counts as on each case, such as of distances, which depends on the grid.
 
     Examples
     --------
-    >>> missing_values("dsc_liver", None, np.array([44.7, 50.1])).tolist()
-    [0.0, 0.0]
-    >>> missing_values("hd95", None, np.array([44.7, 50.1])).tolist()
+    >>> diagonals = {"hd95": np.array([44.7, 50.1])}
+    >>> missing_values("dsc_liver", None, diagonals).tolist()
+    0.0
+    >>> missing_values("hd95_liver", None, diagonals).tolist()
     [44.7, 50.1]
-    >>> missing_values("runtime_s", 3600.0, np.array([44.7, 50.1])).tolist()
-    [3600.0, 3600.0]
+    >>> missing_values("runtime_s", 3600.0, diagonals).tolist()
+    3600.0
     """
-    worst = metric_named(column).worst if failed is None else failed
-    return distances if worst is None else np.full(len(distances), worst)
+    metric = metric_named(column)
+    value = metric.worst if failed is None else failed
+    if value is None:
+        return worst.get(metric.base, np.array(math.nan))
+    return np.array(value)
 
 
 def comparable(values: Values, rules: RankingRules) -> Values:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from os.path import lexists
 from pathlib import Path
 from typing import NamedTuple
@@ -85,9 +86,9 @@ class Background:
     answers: Mapping[str, AnswerColumn] = field(default_factory=dict)
     """The ranked metrics of answers by their names; their values, which are of all
     cases together, stand in every case. A ranking that was written has none."""
-    worst_distances: Mapping[str, float] = field(default_factory=dict)
-    """By case that could not be scored: its distances in mm, as metrics.json has
-    them."""
+    worst_values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By metric without a worst value of its own, and by case that could not be scored:
+    the value that metrics.json has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +158,7 @@ def read_teams(
         warned=tuple(_warnings(path, scores)),
         notes=(*_notes(strays, unfinished), *unlike_teams(measurements)),
         answers=answers,
-        worst_distances=_worst_distances(scores.values()),
+        worst_values=_worst_values(scores.values()),
     )
 
 
@@ -292,16 +293,15 @@ def _notes(
             )
 
 
-def _worst_distances(scores: Iterable[EvaluationFile]) -> dict[str, float]:
-    """The distances of cases that could not be scored, as metrics.json has them."""
+def _worst_values(scores: Iterable[EvaluationFile]) -> dict[str, dict[str, float]]:
+    """The values of cases that could not be scored, where a record has no worst one."""
+    worst: dict[str, dict[str, float]] = {}
     metrics = [name for name, metric in METRICS.items() if metric.worst is None]
-    distances = {}
     for file in scores:
-        for case in file.failed:
-            for metric in metrics:
-                if (case, metric) in file.values:
-                    distances[case] = file.values[case, metric]
-    return distances
+        for case, metric in product(dict(file.failed), metrics):
+            if (case, metric) in file.values:
+                worst.setdefault(metric, {})[case] = file.values[case, metric]
+    return worst
 
 
 def _results(

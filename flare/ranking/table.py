@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import LEFT_OUT, MetricName, metric_named
+from flare.challenge.metrics import LEFT_OUT, METRICS, MetricName, metric_named
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Text
 from flare.common.text import listing, safe
@@ -150,16 +150,21 @@ class ResultTable(Background):
         """Flags of the values that are left out, of shape (teams, cases, metrics)."""
         return np.asarray(self.cube("reason", teams, metrics) == LEFT_OUT, dtype=bool)
 
-    def distances(self, worst_mm: float | None) -> Values:
-        """The value of a missing distance on each case, in mm.
+    def worst(self, distance_mm: float | None) -> dict[str, Values]:
+        """The worst values on each case, by metrics whose records have none.
 
-        It is the challenge's `worst_mm`; else what a metrics.json has for a case that
-        could not be scored, or NaN where none has.
+        That of a distance is the challenge's `distance_mm`. All else is what a
+        metrics.json has for a case that could not be scored, or NaN where none has.
         """
-        if worst_mm is not None:
-            return np.full(len(self.cases), worst_mm)
-        worst = self.worst_distances
-        return np.array([worst.get(case, math.nan) for case in self.cases])
+        values = {}
+        for name, metric in METRICS.items():
+            on_cases = self.worst_values.get(name, {})
+            numbers = [on_cases.get(case, math.nan) for case in self.cases]
+            if distance_mm is not None and metric.unit == "mm":
+                numbers = [distance_mm] * len(self.cases)
+            if metric.worst is None:
+                values[name] = np.array(numbers)
+        return values
 
     def board(self, rules: RankingRules, teams: Sequence[str]) -> Board:
         """The values of some teams by the metrics of some rules, in their order."""
@@ -174,7 +179,7 @@ class ResultTable(Background):
             rules=rules,
             answers=self.answers,
             spreads=self.cube("spread", teams, rules.names),
-            distances=self.distances(rules.worst_distance_mm),
+            worst=self.worst(rules.worst_distance_mm),
             groups=self.groups,
             ties=ties,
             is_left_out=is_left_out if is_left_out.any() else None,
@@ -320,7 +325,7 @@ def read_results(
         origin=teams.origin,
         warned=teams.warned,
         notes=teams.notes,
-        worst_distances=teams.worst_distances,
+        worst_values=teams.worst_values,
         answers=teams.answers,
     )
 

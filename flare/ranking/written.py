@@ -151,7 +151,7 @@ def _table(file: Path, content: Mapping[str, Any], rules: RankingRules) -> Resul
         groups=tuple(map(str, (groups[case] for case in table.cases if groups))),
         roll=build(RollCall, content["roll_call"]),
         origin=build(Origin, origin) if origin else None,
-        worst_distances=content.get("worst_distances_mm", {}),
+        worst_values=content.get("worst_values", {}),
     )
 
 

@@ -104,7 +104,7 @@ def test_a_board_tells_what_a_missing_result_counts_as():
                 replace(TIME, metric="max_gpu_memory_mb", failed=9),
             )
         ),
-        distances=np.array([44.7, np.nan]),
+        worst={"hd95": np.array([44.7, np.nan])},
     )
 
     expected = [[0, 44.7, np.nan, 9], [0, np.nan, np.nan, 9]]

@@ -85,16 +85,24 @@ def test_a_missing_score_counts_as_0_in_means_schemes_and_tests():
 
 
 @pytest.mark.parametrize(
-    ("worst_mm", "expected"), [(None, [44.0, 2.0]), (60.0, [60.0, 2.0])]
+    ("metric", "worst_mm", "expected"),
+    [
+        ("hd95", None, [44.0, 2.0]),
+        ("hd95", 60.0, [60.0, 2.0]),
+        # What is no distance has nothing of another metric, nor of a rule in mm.
+        ("lesion_count_difference", 60.0, [44.0, 2.0]),
+        ("false_volume", 60.0, [44.0, 2.0]),
+    ],
 )
 def test_a_missing_distance_counts_as_metrics_json_or_the_challenge_has_it(
-    worst_mm, expected
+    metric, worst_mm, expected
 ):
     """44 mm is the diagonal of its grid; 50 mm is measured on a larger one."""
-    rule = RankedMetric(metric="hd95", better=Better.LOWER)
-    values = {("a", "c0", "hd95"): None, ("a", "c1", "hd95"): 2.0}
-    values |= {("b", "c0", "hd95"): 3.0, ("b", "c1", "hd95"): 50.0}
-    table = replace(make_table(values), worst_distances={"c0": 44.0})
+    rule = RankedMetric(metric=metric, better=Better.LOWER)
+    values = {("a", "c0", metric): None, ("a", "c1", metric): 2.0}
+    values |= {("b", "c0", metric): 3.0, ("b", "c1", metric): 50.0}
+    worst_values = {"hd95": {"c0": 9.0}, metric: {"c0": 44.0}}
+    table = replace(make_table(values), worst_values=worst_values)
     challenge = replace(FLARE21, worst_distance_mm=worst_mm, ranking=(rule,))
 
     analysis = analyse(table, challenge, rules_of(challenge))

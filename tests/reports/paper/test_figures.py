@@ -373,7 +373,9 @@ def distances():
     """A ranking by HD95, in which a has no fourth case, and c none at all."""
     values = {"a": (2.0, 4.0, 8.0, None), "b": (1.0,) * 4, "c": (None,) * 4}
     rows = {team: zip(distances, strict=True) for team, distances in values.items()}
-    table = replace(make_table(by_key(rows, ["hd95"])), worst_distances=DIAGONALS)
+    table = replace(
+        make_table(by_key(rows, ["hd95"])), worst_values={"hd95": DIAGONALS}
+    )
     rules = RankingRules(metrics=(RankedMetric(metric="hd95", better=Better.LOWER),))
     return analyse(table, FLARE21, rules, options=RankingOptions(bootstrap=0))
 
