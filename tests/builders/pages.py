@@ -4,9 +4,13 @@ import json
 from html.parser import HTMLParser
 from itertools import chain
 
+import pytest
+
+from flare.ranking.rules import RankingOptions
 from flare.reports.comparison import read_comparison
 from flare.reports.comparison_page import comparison_page
 from flare.reports.model import Pair
+from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
 from flare.reports.report import Report
 from flare.results.scores import statistics
@@ -75,16 +79,21 @@ def write_json(file, content):
     return file
 
 
-def compared(folder, *contents, organiser=True):
+BOTH = pytest.mark.parametrize(
+    "is_organiser", [True, False], ids=["organiser", "participant"]
+)
+
+
+def compared(folder, *contents, is_organiser=True):
     sources = [
         write_json(folder / name / "metrics.json", content)
         for name, content in zip(("old", "new", "next"), contents, strict=False)
     ]
-    return comparison_page(read_comparison(sources, is_organiser=organiser))
+    return comparison_page(read_comparison(sources, is_organiser=is_organiser))
 
 
-def compare(folder, *contents, organiser=True):
-    return page_html(compared(folder, *contents, organiser=organiser))
+def compare(folder, *contents, **audience):
+    return page_html(compared(folder, *contents, **audience))
 
 
 def parts_of(page, section=None):
@@ -174,3 +183,10 @@ def write_report(sources, output, *, is_organiser, **options):
     audience = "organiser" if is_organiser else "participant"
     report = Report(sources=tuple(sources), output=output, audience=audience, **options)
     return report.write()
+
+
+def pages_of_ranking(source, *, is_organiser, has_teams=True, **options):
+    """The pages of results that are ranked, by the names of their files."""
+    options = RankingOptions(**({"bootstrap": 0} | options))
+    audience = {"is_organiser": is_organiser, "has_teams": has_teams}
+    return dict(ranking_pages(source, options, is_written=False, **audience))

@@ -15,6 +15,7 @@ from flare.reports.comparison_page import comparison_page
 from flare.reports.report import Report
 from flare.reports.scores import evaluation_names
 from tests.builders.pages import (
+    BOTH,
     Page,
     compare,
     compared,
@@ -25,10 +26,6 @@ from tests.builders.pages import (
     write_json,
 )
 from tests.builders.schemas import file_problems
-
-AUDIENCES = pytest.mark.parametrize(
-    "audience", [True, False], ids=["organiser", "participant"]
-)
 
 OLD = {"liver": [0.5, 0.6, 0.7, 0.8, 0.9], "left_kidney": [0.91, 0.92, 0.93, 0.9, 1.0]}
 NEW = {"liver": [0.6, 0.8, 0.7, 0.5, 0.94], "left_kidney": [0.9, 0.9, 0.9, 0.9, 0.9]}
@@ -44,6 +41,16 @@ def random_content(seed, cases=30):
     return metrics_content(
         {"liver": values[0].tolist(), "pancreas": values[1].tolist()}
     )
+
+
+def by_metric(metric, old, new):
+    """Two evaluations of a liver, which have these values by a metric, too."""
+    contents = []
+    for values in (old, new):
+        contents.append(metrics_content({"liver": [0.5] * len(values)}))
+        for end in ("", "_liver"):
+            contents[-1]["case"][f"{metric}{end}"] = numbered(values)
+    return contents
 
 
 def column(content, metric):
@@ -132,9 +139,7 @@ def test_nine_better_cases_of_nine_are_enough_beside_thirteen_organs(tmp_path):
 def test_a_distance_that_falls_is_told_as_better_and_one_that_rises_as_worse(tmp_path):
     """From 26.8 mm to 0 on average; and back. Three tests of means: 3 x 0.00915."""
     far = [20.0 + 1.7 * n for n in range(9)]
-    contents = [metrics_content({"liver": [0.5] * 9}) for _ in range(2)]
-    for content, values in zip(contents, (far, [0.0] * 9), strict=True):
-        content["case"] |= {"hd95": numbered(values), "hd95_liver": numbered(values)}
+    contents = by_metric("hd95", far, [0.0] * 9)
 
     better, worse = (compared(tmp_path, *own) for own in (contents, contents[::-1]))
 
@@ -157,18 +162,13 @@ def test_a_distance_that_falls_is_told_as_better_and_one_that_rises_as_worse(tmp
     assert chart.rows[0].mean > 0.5
 
 
-@AUDIENCES
-def test_a_case_that_was_not_scored_does_not_stretch_the_axis(tmp_path, audience):
+@BOTH
+def test_a_case_that_was_not_scored_does_not_stretch_the_axis(tmp_path, is_organiser):
     """Of 1, 2, -1 and, without a prediction, 1000 mm more: the axis ends at 2 mm."""
-    old, new = [9.0, 9.0, 9.0, 9.0], [8.0, 7.0, 10.0, 1000.0]
-    contents = [
-        metrics_content({"liver": [0.5] * 4}),
-        metrics_content({"liver": [0.5] * 4}, failed={"case_004": "no file"}),
-    ]
-    for content, values in zip(contents, (old, new), strict=True):
-        content["case"] |= {"hd95": numbered(values), "hd95_liver": numbered(values)}
+    contents = by_metric("hd95", [9.0] * 4, [8.0, 7.0, 10.0, 1000.0])
+    contents[1]["failed"] = {"case_004": "no file"}
 
-    page = compared(tmp_path, *contents, organiser=audience)
+    page = compared(tmp_path, *contents, is_organiser=is_organiser)
 
     charts = {own.title[:4]: own for own in parts_of(page) if hasattr(own, "axis")}
     chart = charts["HD95"]
@@ -183,11 +183,7 @@ def test_a_case_that_was_not_scored_does_not_stretch_the_axis(tmp_path, audience
 
 def test_a_volume_difference_adds_up_and_is_not_tested(tmp_path):
     """From -0.063 to 0 on average is +0.063; neither end is the good one."""
-    old = [-0.063] * 9
-    contents = [metrics_content({"liver": [0.5] * 9}) for _ in range(2)]
-    for content, values in zip(contents, (old, [0.0] * 9), strict=True):
-        for end in ("", "_liver"):
-            content["case"][f"volume_difference{end}"] = numbered(values)
+    contents = by_metric("volume_difference", [-0.063] * 9, [0.0] * 9)
 
     page = compared(tmp_path, *contents)
 
@@ -209,12 +205,7 @@ def test_a_volume_difference_adds_up_and_is_not_tested(tmp_path):
 )
 def test_differences_of_other_metrics_are_shaded_too(tmp_path, metric, old, new, css):
     """In mm by 1, 5 and 20; nothing that rounds to 0 has a sign."""
-    contents = [metrics_content({"liver": [0.5] * len(old)}) for _ in range(2)]
-    for content, values in zip(contents, (old, new), strict=True):
-        for end in ("", "_liver"):
-            content["case"][f"{metric}{end}"] = numbered(values)
-
-    page = compared(tmp_path, *contents)
+    page = compared(tmp_path, *by_metric(metric, old, new))
 
     title = METRICS[metric].title
     rows = content_of(page, f"{title}, new against old: differences of each case")
@@ -314,7 +305,7 @@ def test_provenance_stands_side_by_side_and_what_differs_is_marked(tmp_path):
 def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
     contents = [metrics_content({"liver": own}) for own in (old, new)]
 
-    page = compared(tmp_path, *contents, organiser=False)
+    page = compared(tmp_path, *contents, is_organiser=False)
 
     charts = parts_of(page)[:2]
     assert charts[0].rows[0].places == pytest.approx(places)
@@ -378,19 +369,19 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path, audience):
 # --- Odd ones ---------------------------------------------------------------------
 
 
-@AUDIENCES
-def test_an_evaluation_equals_itself(tmp_path, audience):
+@BOTH
+def test_an_evaluation_equals_itself(tmp_path, is_organiser):
     """Both have the same name, too; nothing can be tested, and nothing is claimed."""
     source = write_json(tmp_path / "metrics.json", metrics_content(OLD))
 
-    page = comparison_page(read_comparison([source, source], is_organiser=audience))
+    page = comparison_page(read_comparison([source, source], is_organiser=is_organiser))
 
     assert "has the scores of" in page.lead[0].text
     tests = parts_of(page, "differences-1")[2]
     assert [cell.text for cell in tests.rows[0][-3:]] == ["no test"] * 3
 
 
-@AUDIENCES
+@BOTH
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -404,10 +395,10 @@ def test_an_evaluation_equals_itself(tmp_path, audience):
         pytest.param({"liver": [0.5]}, {"liver": [0.6], "spleen": [1.0]}, id="organs"),
     ],
 )
-def test_few_and_many_scores_are_a_page_too(tmp_path, old, new, audience):
+def test_few_and_many_scores_are_a_page_too(tmp_path, old, new, is_organiser):
     contents = [metrics_content(old), metrics_content(new)]
 
-    page = compared(tmp_path, *contents, organiser=audience)
+    page = compared(tmp_path, *contents, is_organiser=is_organiser)
 
     rows = content_of(page, "DSC, new against old: differences of each case")
     assert len(rows) == len(next(iter(old.values())))
@@ -417,8 +408,8 @@ def test_few_and_many_scores_are_a_page_too(tmp_path, old, new, audience):
     assert ("equally good" in lead) <= (len(rows) >= 7)
 
 
-@AUDIENCES
-def test_scores_that_are_not_there_are_said_in_words(tmp_path, audience):
+@BOTH
+def test_scores_that_are_not_there_are_said_in_words(tmp_path, is_organiser):
     """Of the kidney, no case has two scores; of the liver, one has not."""
     contents = [metrics_content(OLD), metrics_content(NEW)]
     del contents[0]["case"]["dsc_liver"]["1"]
@@ -427,7 +418,7 @@ def test_scores_that_are_not_there_are_said_in_words(tmp_path, audience):
     for number in "34":
         del contents[1]["case"]["dsc_left_kidney"][number]
 
-    page = compared(tmp_path, *contents, organiser=audience)
+    page = compared(tmp_path, *contents, is_organiser=is_organiser)
 
     rows = {r["case"]: r for r in content_of(page, "DSC, new against old: differences")}
     assert rows["case_002"]["liver"] == "no result"
@@ -454,7 +445,7 @@ def test_differences_are_those_of_rounded_scores(tmp_path):
     old = metrics_content({"liver": [0.5004, 0.5006]})
     new = metrics_content({"liver": [0.5006, 0.5014]})
 
-    page = compared(tmp_path, old, new, organiser=False)
+    page = compared(tmp_path, old, new, is_organiser=False)
 
     rows = content_of(page, "DSC, new against old: differences of each case")
     assert {row["case"]: row["liver"] for row in rows} == {
@@ -473,7 +464,7 @@ def test_cases_are_called_by_the_participants_own_files(tmp_path):
         content["case"]["alg_fname"] = {"0": "mine.nii.gz", "1": "", "2": f"z{number}"}
     contents[1]["failed"] = {"secret_2": "no file"}
 
-    html = compare(tmp_path, *contents, organiser=False)
+    html = compare(tmp_path, *contents, is_organiser=False)
 
     assert "secret" not in html
     page = Page(html)
@@ -494,7 +485,7 @@ def test_files_of_one_name_are_told_apart(tmp_path):
         content["case"]["alg_fname"] = dict.fromkeys("012", "mine.nii.gz")
     contents[1]["failed"] = {"case_002": "it ended"}
 
-    page = Page(compare(tmp_path, *contents, organiser=False))
+    page = Page(compare(tmp_path, *contents, is_organiser=False))
 
     rows = page.table("DSC, new against old: differences of each case")
     assert sorted((row["case"], row["remark"]) for row in rows) == [

@@ -28,12 +28,15 @@ def groups_file(tmp_path, groups):
     return file
 
 
+def html_of(source, groups, **options):
+    options["groups"] = groups_file(source.parent, groups)
+    page = write_report([source], source.with_name("page.html"), **options)
+    return page.read_text(encoding="utf-8")
+
+
 def page_of(tmp_path, groups, *, is_organiser):
     source = write_json(tmp_path / "metrics.json", metrics_content(SCORES))
-    output = tmp_path / "page.html"
-    file = groups_file(tmp_path, groups)
-    write_report([source], output, is_organiser=is_organiser, groups=file)
-    return output.read_text(encoding="utf-8")
+    return html_of(source, groups, is_organiser=is_organiser)
 
 
 def test_the_means_of_each_group_and_organ(tmp_path):
@@ -107,14 +110,8 @@ def ranking_page(tmp_path, groups, *, is_organiser, **options):
             for case, value in zip(CASES, values, strict=False)
         ],
     )
-    file = groups_file(tmp_path, groups)
-    output = tmp_path / "page.html"
-    more = {
-        "ranking": RankingOptions(**{"metrics": ("dsc",), "bootstrap": 0} | options),
-        "groups": file,
-    }
-    write_report([source], output, is_organiser=is_organiser, **more)
-    return output.read_text(encoding="utf-8")
+    ranking = RankingOptions(**{"metrics": ("dsc",), "bootstrap": 0} | options)
+    return html_of(source, groups, is_organiser=is_organiser, ranking=ranking)
 
 
 @pytest.mark.parametrize("is_organiser", [True, False])

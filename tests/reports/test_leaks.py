@@ -73,7 +73,7 @@ def page_of_kind(folder, kind, references):
         more["groups"].write_text("case,centre\n" + "".join(rows))
     page = folder / f"{references}.html"
     found = [source.parent for source in sources] if kind == "team" else sources
-    write_report(found, page, is_organiser=False, **more)
+    page = write_report(found, page, is_organiser=False, **more)
     return page.read_text(encoding="utf-8"), contents
 
 
@@ -113,8 +113,8 @@ def test_nothing_is_told_but_rounded_scores_and_their_means(tmp_path, kind):
 
 def own_page(folder, content):
     source = write_json(folder / "metrics.json", content)
-    write_report([source], folder / "page.html", is_organiser=False)
-    return (folder / "page.html").read_text(encoding="utf-8")
+    page = write_report([source], folder / "page.html", is_organiser=False)
+    return page.read_text(encoding="utf-8")
 
 
 def test_means_are_those_of_the_rounded_scores(tmp_path):
@@ -190,6 +190,6 @@ def test_a_metric_that_is_declared_is_on_pages_as_its_record_says(
     assert charts[2].ends == ("7.8",)
     assert [text for _, text in charts[2].axis] == ["0", "5", "10"]
     assert ("Far" in own_page(tmp_path, new)) == is_told
-    assert ("Far" in compare(tmp_path, old, new, organiser=False)) == is_told
+    assert ("Far" in compare(tmp_path, old, new, is_organiser=False)) == is_told
     if is_told:
         assert own_scores(found).values["far_liver"] == (9.0, 6.0, 8.5)

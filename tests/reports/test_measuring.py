@@ -187,9 +187,8 @@ def test_a_report_of_teams_without_scores_is_how_far_they_are(tmp_path):
     write_records([record("case_2", 5.0)], tmp_path / "r" / "b" / "efficiency.csv")
     file = tmp_path / "page.html"
 
-    write_report([tmp_path / "r"], file, is_organiser=True)
+    html = write_report([tmp_path / "r"], file, is_organiser=True).read_text("utf-8")
 
-    html = file.read_text(encoding="utf-8")
     assert "Measuring 1 team on 1 case" in html
     assert "refresh" not in Page(html).text
     with pytest.raises(RankingError):

@@ -15,7 +15,13 @@ from flare.reports.model import Chart
 from flare.reports.rank import rank
 from flare.reports.ranking.page import LOOKED_AT, alarms_of
 from flare.reports.render.html import page_html
-from tests.builders.pages import content_of, parts_of, write_report
+from tests.builders.pages import (
+    BOTH,
+    content_of,
+    pages_of_ranking,
+    parts_of,
+    write_report,
+)
 from tests.builders.results import (
     CASES,
     write_team,
@@ -31,10 +37,8 @@ def results(tmp_path):
 
 def page_of(source, *, is_organiser=True, **options):
     # Fewer draws than usual, which take longer.
-    options = RankingOptions(**({"bootstrap": 30} | options))
-    audience = {"is_organiser": is_organiser, "has_teams": False}
-    pages = ranking_pages.ranking_pages(source, options, is_written=False, **audience)
-    return next(pages)[1]
+    options = {"is_organiser": is_organiser, "bootstrap": 30} | options
+    return pages_of_ranking(source, has_teams=False, **options)["index.html"]
 
 
 def words_of(page):
@@ -47,11 +51,6 @@ def ranking_json(source, tmp_path, **options):
     """What flare rank writes of the same results."""
     rank(source, **({"bootstrap": 30} | options)).write(tmp_path / "ranking")
     return json.loads((tmp_path / "ranking" / "ranking.json").read_text())
-
-
-BOTH = pytest.mark.parametrize(
-    "is_organiser", [True, False], ids=["organiser", "participant"]
-)
 
 
 @BOTH
@@ -349,12 +348,10 @@ def test_the_pages_of_teams_have_the_axes_of_the_ranking(tmp_path):
     values["d"] = [(0.1, 10), (0.2, 20), (0.6, 60)]
     metrics = ("dsc", "runtime_s")
     source = write_values(tmp_path / "table.csv", values, metrics)
-    options = RankingOptions(metrics=metrics, bootstrap=0)
-    found = ranking_pages.ranking_pages(
-        source, options, is_written=False, is_organiser=True, has_teams=True
-    )
 
-    index, *teams = (parts_of(page, "values") for _, page in found)
+    found = pages_of_ranking(source, is_organiser=True, metrics=metrics)
+
+    index, *teams = (parts_of(page, "values") for page in found.values())
 
     axes = [chart.axis for chart in index]
     assert [text for _, text in axes[0]] == ["0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]

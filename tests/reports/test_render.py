@@ -218,9 +218,9 @@ def test_a_missing_value_keeps_its_place(tmp_path):
     cases = ("a", "b", "c")
     team = write_measured(tmp_path / "team", cases, failed={"b": ("failed", "")})
 
-    write_report([team], tmp_path / "page.html", is_organiser=False)
+    page = write_report([team], tmp_path / "page.html", is_organiser=False)
 
-    times, memory, _ = tips_of((tmp_path / "page.html").read_text(encoding="utf-8"))
+    times, memory, _ = tips_of(page.read_text(encoding="utf-8"))
     assert times == {"names": ["a", "b", "c"], "rows": ["10.00 - 12.00"]}
     assert memory["rows"] == ["1000 - 1200"]
 
@@ -230,9 +230,9 @@ def test_tips_have_no_more_digits_than_the_tables(tmp_path, is_organiser):
     content = metrics_content({"liver": [0.123456, 0.98765], "spleen": [0.5, 1.0]})
     source = write_json(tmp_path / "metrics.json", content)
 
-    write_report([source], tmp_path / "page.html", is_organiser=is_organiser)
+    page = write_report([source], tmp_path / "page.html", is_organiser=is_organiser)
 
-    dsc, _ = tips_of((tmp_path / "page.html").read_text(encoding="utf-8"))
+    dsc, _ = tips_of(page.read_text(encoding="utf-8"))
     assert dsc["rows"][1:] == ["0.123 0.988", "0.500 1.000"]
 
 

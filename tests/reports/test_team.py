@@ -10,16 +10,11 @@ from flare.results.traces_csv import read_curves, thinned
 from tests.builders import error_of
 from tests.builders.errors import told
 from tests.builders.measured import write_measured
-from tests.builders.pages import content_of, parts_of
+from tests.builders.pages import BOTH, content_of, parts_of
 
 CASES = ("case_1", "case_2", "case_3", "case_4")
 SCORES = {"liver": [0.9123456, 0.0, 0.8765432, 0.5], "spleen": [0.7, 0.0, 0.6, 0.4]}
 FAILED = {"case_2": ("timed out", "it was ended after 60 s; see logs/case_2.log")}
-
-
-BOTH = pytest.mark.parametrize(
-    "is_organiser", [True, False], ids=["organiser", "participant"]
-)
 
 
 @BOTH

@@ -120,12 +120,16 @@ RULES = {
 }
 
 
+def methods_of(tmp_path, content):
+    source = write_json(tmp_path / "metrics.json", content)
+    return evaluation_methods(read_evaluation(source))
+
+
 def test_the_methods_tell_regions_and_labels_that_are_each_one(tmp_path, content):
     rules = scoring_rules(read_challenge("brats23-gli"))
     content["evaluation"]["rules"] = rules | {"labels of lesion": "each"}
-    source = write_json(tmp_path / "metrics.json", content)
 
-    text = evaluation_methods(read_evaluation(source))
+    text = methods_of(tmp_path, content)
 
     assert "Regions were the voxels of several labels: tc (1, 3); wt (1, 2, 3)." in text
     assert "Each label of either label map was one lesion, compared by itself;" in text
@@ -143,9 +147,8 @@ def test_the_methods_say_how_far_a_missing_organ_is(tmp_path, content, more, far
     metrics = "dsc, nsd, hd95, assd, volume_difference"
     content["evaluation"] |= {"rules": RULES | {"metrics": metrics} | more}
     content["failed"] = {"case_002": "no file"}
-    source = write_json(tmp_path / "metrics.json", content)
 
-    text = evaluation_methods(read_evaluation(source))
+    text = methods_of(tmp_path, content)
 
     for sentence in (
         "By DSC and NSD, an organ in neither label map scored 1, one that only the"
@@ -165,20 +168,17 @@ def test_the_methods_give_no_value_to_what_is_left_out(tmp_path, content):
     more = {"metrics": "dsc, hd95", "worst_distance_mm": 100.0}
     rules = RULES | more | {"absent_organs.in_both": LEFT_OUT}
     content["evaluation"] |= {"rules": rules}
-    source = write_json(tmp_path / "metrics.json", content)
-    text = evaluation_methods(read_evaluation(source))
+    text = methods_of(tmp_path, content)
     assert "By HD95, an organ in neither label map scored no value, one that" in text
 
 
 def test_the_methods_are_those_that_metrics_json_tells(tmp_path, content):
-    source = write_json(tmp_path / "metrics.json", content)
-    assert "is not on record." in evaluation_methods(read_evaluation(source))
+    assert "is not on record." in methods_of(tmp_path, content)
     content["evaluation"] |= {"rules": RULES, "options": {"on_bad_case": "worst"}}
     content["evaluation"]["rules_note"] = "rules as reported"
     content["failed"] = {"case_002": "no file"}
-    source = write_json(tmp_path / "metrics.json", content)
 
-    text = evaluation_methods(read_evaluation(source))
+    text = methods_of(tmp_path, content)
 
     for sentence in (
         "Label maps of 4 cases were scored.",

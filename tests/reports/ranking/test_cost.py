@@ -2,12 +2,10 @@
 
 import pytest
 
-from flare.ranking.rules import RankingOptions
 from flare.reports.charts import zoomed_axis
 from flare.reports.model import Chart, Words
-from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.svg import chart_svg
-from tests.builders.pages import content_of, parts_of
+from tests.builders.pages import content_of, pages_of_ranking, parts_of
 from tests.builders.results import write_table
 
 VALUES = {
@@ -30,11 +28,8 @@ def page_of(tmp_path, *, names=METRICS, values=VALUES, **settings):
             rows.append((team, "x", name, 1.0 if value is None else value))
             rows.append((team, "y", name, second))
     source = write_table(tmp_path / "values.csv", rows)
-    options = RankingOptions(
-        bootstrap=0, metrics=names, means=settings.pop("means", False)
-    )
-    audience = {"is_organiser": True, "has_teams": False} | settings
-    return next(ranking_pages(source, options, is_written=False, **audience))[1]
+    settings = {"is_organiser": True, "metrics": names} | settings
+    return pages_of_ranking(source, has_teams=False, **settings)["index.html"]
 
 
 def test_the_front_is_what_no_team_beats(tmp_path):

@@ -3,11 +3,9 @@
 import pytest
 
 from flare.cli.main import main
-from flare.ranking.rules import RankingOptions
-from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
 from tests.builders.measured import write_measured
-from tests.builders.pages import content_of
+from tests.builders.pages import content_of, pages_of_ranking
 from tests.builders.results import ROWS, write_table
 
 SCORES = {
@@ -25,15 +23,9 @@ def results(tmp_path):
     return tmp_path / "results"
 
 
-def pages_of(results, *, is_organiser, means=False):
-    options = RankingOptions(bootstrap=0, means=means)
-    audience = {"is_organiser": is_organiser, "has_teams": True}
-    return dict(ranking_pages(results, options, is_written=False, **audience))
-
-
 def test_the_best_mean_of_each_organ_is_bold(results):
     """The liver's 0.85002 and 0.85 look equal, and both are bold."""
-    page = pages_of(results, is_organiser=True)["index.html"]
+    page = pages_of_ranking(results, is_organiser=True)["index.html"]
 
     rows = {row["team"]: row for row in content_of(page, "DSC by organ")}
     assert {team: [row["liver"], row["pancreas"]] for team, row in rows.items()} == {
@@ -49,8 +41,8 @@ def test_the_best_mean_of_each_organ_is_bold(results):
 
 
 def test_means_by_organ_are_for_everybody_only_where_that_is_chosen(results):
-    pages = pages_of(results, is_organiser=False)
-    chosen = pages_of(results, is_organiser=False, means=True)
+    pages = pages_of_ranking(results, is_organiser=False)
+    chosen = pages_of_ranking(results, is_organiser=False, means=True)
 
     for page in pages.values():
         assert "organs" not in [section.id for section in page.shown]
@@ -61,7 +53,7 @@ def test_means_by_organ_are_for_everybody_only_where_that_is_chosen(results):
     ]
     for page in chosen.values():
         assert "0.85002" not in page_html(page)
-    whole = pages_of(results, is_organiser=True)["teams/a.html"]
+    whole = pages_of_ranking(results, is_organiser=True)["teams/a.html"]
     assert content_of(whole, "Own means by organ") == own
 
 

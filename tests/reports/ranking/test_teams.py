@@ -10,7 +10,7 @@ from flare.ranking.rules import RankingOptions
 from flare.reports.rank import rank
 from tests.builders.fewer import few_fast
 from tests.builders.measured import write_measured
-from tests.builders.pages import HOSTILE, Page, write_report
+from tests.builders.pages import BOTH, HOSTILE, Page, write_report
 from tests.builders.results import write_table, write_teams, write_values
 
 OPTIONS = {"bootstrap": 30}
@@ -28,11 +28,6 @@ def pages_of(source, folder, *, is_organiser=False, **options):
 
 def links_of(html):
     return [attributes["href"] for tag, attributes in Page(html).elements if tag == "a"]
-
-
-BOTH = pytest.mark.parametrize(
-    "is_organiser", [True, False], ids=["organiser", "participant"]
-)
 
 
 @BOTH
@@ -58,8 +53,8 @@ def test_teams_are_linked_from_the_ranking_but_not_to_each_other(
     assert 'id="missing"' not in pages["teams/team_1.html"]
 
     options = {"is_organiser": is_organiser, "ranking": RankingOptions(**OPTIONS)}
-    write_report([source], tmp_path / "a.html", **options)
-    links = links_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+    page = write_report([source], tmp_path / "a.html", **options)
+    links = links_of(page.read_text(encoding="utf-8"))
     assert all(link.startswith("#") for link in links)
 
 
