@@ -23,7 +23,6 @@ from flare.reports.model import (
     Column,
     Dots,
     Fields,
-    Key,
     Mark,
     Says,
     Steps,
@@ -157,18 +156,15 @@ def spread_chart(
     counted: Sequence[Sequence[float | None]] | None = None,
     intervals: Sequence[tuple[float, float] | None] = (),
     means: Sequence[str] = (),
-    note: str | None = None,
     summary: str = "",
-    key: Key | None = None,
     table: Table | None = None,
     tips: Tips | None = None,
-    zero: float | None = None,
 ) -> Chart:
     """A dot for each value in the row of its label; one without any says so.
 
     Boxes and means are of `counted`, where a missing value counts as something; it has
-    no dot. `intervals` and `means` are those of each row. A note, a summary and a key
-    stand instead of the axis's, of the means in words, and of dots and boxes.
+    no dot. `intervals` and `means` are those of each row. A summary stands instead of
+    the means in words.
     """
     marks = []
     all_intervals = intervals or [None] * len(values)
@@ -179,21 +175,17 @@ def spread_chart(
     if means and not summary:
         named = zip(labels, means, strict=True)
         summary = "; ".join(f"{label} mean {mean}" for label, mean in named)
-    if key is None:
-        boxed = (("boxed", "middle half"), ("line", "median"))
-        key = (("dot", "a case"), *(boxed if has_boxes else ()))
+    boxed = (("boxed", "middle half"), ("line", "median"))
     is_beyond = any(isinstance(mark, Dots) and any(mark.edges) for mark in marks)
-    note = axis.note if note is None else note
     return Chart(
         title=title,
-        note=f"{note} {EDGE_NOTE * is_beyond}".strip(),
+        note=f"{axis.note} {EDGE_NOTE * is_beyond}".strip(),
         summary=summary,
         labels=tuple(labels),
         rows=marks,
         ends=ends,
         axis=axis.ticks,
-        zero=zero,
-        key=key,
+        key=(("dot", "a case"), *(boxed if has_boxes else ())),
         table=table,
         tips=tips,
     )

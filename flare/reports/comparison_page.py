@@ -266,24 +266,20 @@ def differences_chart(
     """A dot for each case and organ, and the line on which nothing has changed."""
     rows, has_boxes = candidate.pairs[metric.name], candidate.scores.exact
     not_scored = _not_scored(metric, first, candidate)
-    key: Key = (("dot", "a case"), ("zero", "no difference"))
-    if has_boxes:
-        key += (("boxed", "middle half"), ("line", "median"))
     note = f"Right of the line, {candidate.name} is better than {first.name}."
     if not_scored:
         cases = f"{count(len(not_scored), 'case')} that one of both has not scored"
         note += f" Without a dot, but in the means: {cases}."
-    return spread_chart(
-        axis,
+    chart = spread_chart(
+        replace(axis, note=note),
         [pair.title for pair in rows],
         [_drawn(pair, not_scored) for pair in rows],
         has_boxes=has_boxes,
         title=f"{metric.heading}: {GAIN_PHRASES[metric.better]} each case",
-        note=note,
         means=[_gain_text(pair) for pair in rows],
-        key=key,
-        zero=0.5,
     )
+    dot, *boxed = chart.key
+    return replace(chart, key=(dot, ("zero", "no difference"), *boxed), zero=0.5)
 
 
 def _axis(metric: Metric, comparison: Comparison) -> Axis:
@@ -392,9 +388,7 @@ def _remarks(comparison: Comparison) -> list[Part]:
             "Cases of which something is said; what is not scored counts, as written"
         )
         parts.append(_case_table(caption, comparison, cases, remarks, "scored"))
-    left_out = []
-    for evaluation in comparison.evaluations:
-        left_out.append(dict.fromkeys(evaluation.left_out, "there"))
+    left_out = [dict.fromkeys(e.left_out, "there") for e in comparison.evaluations]
     if cases := list(dict.fromkeys(chain.from_iterable(left_out))):
         caption = "Cases that are left out"
         parts.append(_case_table(caption, comparison, cases, left_out, "not there"))

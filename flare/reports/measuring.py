@@ -258,15 +258,17 @@ def _tiles(run: MeasuringProgress, alarms: int) -> list[Tile]:
     teams_done = f"{sum(is_done)} of {len(run.teams)}"
     scored = f"{sum(team.is_scored for team in run.teams)} scored"
     time_note = "containers alone" if left_s else ""
-    tiles = [
+    return [
         Tile(name="Cases done", value=cases_done, note=share),
         Tile(name="Teams done", value=teams_done, note=scored),
         Tile(name="Time left, estimated", value=_time_text(left_s), note=time_note),
+        Tile(
+            name="To be looked at",
+            value=str(alarms),
+            note="see the first table" if alarms else "",
+            is_alarm=alarms > 0,
+        ),
     ]
-    note = "see the first table" if alarms else ""
-    name = "To be looked at"
-    tiles.append(Tile(name=name, value=str(alarms), note=note, is_alarm=alarms > 0))
-    return tiles
 
 
 def _time_text(seconds: float | None) -> str:

@@ -51,16 +51,12 @@ def kind_of(sources: Sequence[Path]) -> Kind:
         return Kind.EVALUATION
     if is_team(sources[0]):
         return Kind.TEAM
-    return Kind.WRITTEN if _is_written(sources[0]) else Kind.RANKING
-
-
-def _is_written(folder: Path) -> bool:
-    """Whether a folder has a ranking, and not the results as well."""
     # Here, as it loads all of ranking.
     from flare.ranking.ranking_json import RANKING_JSON
 
-    has_ranking = (folder / RANKING_JSON).is_file()
-    return has_ranking and not any(map(is_team, folder.iterdir()))
+    has_ranking = (sources[0] / RANKING_JSON).is_file()
+    is_written = has_ranking and not any(map(is_team, sources[0].iterdir()))
+    return Kind.WRITTEN if is_written else Kind.RANKING
 
 
 def is_unscored(results: Path) -> bool:

@@ -158,16 +158,13 @@ def _tiles(runs: Sequence[MeasuredCase], columns: Columns) -> list[Tile]:
     if memory:
         most, which = f"{max(memory):.0f} MB", "of any run"
     share = f"{worked} of {len(runs)}"
+    statuses = Counter(run.status or "missing" for run in runs if not run.is_ok)
+    failures = ", ".join(f"{number} {status}" for status, number in statuses.items())
     return [
-        Tile(name="Runs that worked", value=share, note=_failures(runs)),
+        Tile(name="Runs that worked", value=share, note=failures),
         Tile(name="Mean running time", value=mean, note=why),
         Tile(name="Most GPU memory", value=most, note=which),
     ]
-
-
-def _failures(runs: Sequence[MeasuredCase]) -> str:
-    statuses = Counter(run.status or "missing" for run in runs if not run.is_ok)
-    return ", ".join(f"{number} {status}" for status, number in statuses.items())
 
 
 def _run_charts(runs: Sequence[MeasuredCase], columns: Columns) -> list[Chart]:

@@ -78,7 +78,8 @@ def command(request: ScoreRequest) -> None:
         text = f"cases, {run.teams}/{run.all_teams} teams"
         progress(done, done + run.left, text, known=run.kept)
 
-    with stopping_with(_stopped):
+    remedy = "What was scored is kept; the same command goes on."
+    with stopping_with(lambda: StoppedError("Scoring was interrupted", remedy)):
         scored = evaluate_many(
             request.teams,
             request.ground_truth,
@@ -107,11 +108,6 @@ def command(request: ScoreRequest) -> None:
         count = f"{len(refused)} of {len(scored.teams)} teams"
         where = safe(request.output / REFUSED_CSV)
         raise OutcomeError(f"{count} refused: {listing(refused)}. Why is in {where}")
-
-
-def _stopped() -> StoppedError:
-    remedy = "What was scored is kept; the same command goes on."
-    return StoppedError("Scoring was interrupted", remedy)
 
 
 def _tell_team(team: ScoredTeam) -> None:

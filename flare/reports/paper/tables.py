@@ -115,7 +115,7 @@ def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
     """The names and texts of means.csv, means.md and means.tex; for organisers."""
     yield "means.csv", rows_text(Mean, means.rows)
     tables = list(mean_tables(means, title))
-    yield "means.md", "\n".join(_mean_lines(content for _, content in tables))
+    yield "means.md", "\n".join(_mean_lines(tables))
     yield "means.tex", latex_file([latex(content, name) for name, content in tables])
 
 
@@ -129,14 +129,13 @@ def _public_lines(analysis: Analysis) -> list[str]:
     }
     rows = tuple(mean for mean in means.rows if mean.metric in public_metrics)
     public_means = replace(means, rows=rows)
-    tables = mean_tables(public_means, ranking_title(analysis), ["means"])
-    return _mean_lines(content for _, content in tables)
+    return _mean_lines(mean_tables(public_means, ranking_title(analysis), ["means"]))
 
 
-def _mean_lines(tables: Iterable[Table]) -> list[str]:
+def _mean_lines(tables: Iterable[tuple[str, Table]]) -> list[str]:
     """Tables in Markdown, each below its caption and above an empty line."""
     lines = []
-    for content in tables:
+    for _, content in tables:
         lines += [escaped_markdown(content.caption), "", *markdown(content), ""]
     return lines
 

@@ -74,10 +74,8 @@ class Tradeoff:
     @property
     def front_text(self) -> str:
         """The teams of the front by rank and name."""
-        names = []
-        for team in self.front:
-            names.append(f"{team.rank} {safe(team.team)}")
-        return f"The front, with ranks: {', '.join(names)}." if names else ""
+        names = ", ".join(f"{team.rank} {safe(team.team)}" for team in self.front)
+        return f"The front, with ranks: {names}." if names else ""
 
 
 Means = Mapping[str, Sequence[tuple[float | None, int]]]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
-from flare.challenge.metrics import Better, Metric, metric_named
+from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means
 from flare.reports.model import BEST, Cell, Column, Table, table_of
@@ -70,26 +71,30 @@ def shown_mean(mean: Mean, means: Means, *, is_organiser: bool) -> float | None:
 def _means_of(
     metric: Metric, rows: Sequence[Mean], means: Means, *, is_organiser: bool
 ) -> OrganMeans:
-    """The means by one metric; the best ones are found among the rounded ones."""
+    """The means by one metric; those that look like the best one are best, too."""
     teams: dict[str, list[float | None]] = {}
-    rounded: dict[str, dict[str, float]] = {}
+    best_values = set()
+    for row in means.best.intersection(rows):
+        best_values.add((row.organ, shown_mean(row, means, is_organiser=False)))
+    best = set()
     for row in rows:
-        shown = shown_mean(row, means, is_organiser=False)
         value = shown_mean(row, means, is_organiser=is_organiser)
         teams.setdefault(row.team, []).append(value)
-        values = rounded.setdefault(row.organ, {})
+        rounded = shown_mean(row, means, is_organiser=False)
         is_complete = row.n + means.left_out[row] == means.cases
-        is_complete = is_complete and row.team not in means.guests
-        if shown is not None and is_complete:
-            values[row.team] = shown
+        competes = is_complete and row.team not in means.guests
+        looks_best = rounded is not None and (row.organ, rounded) in best_values
+        if competes and looks_best:
+            best.add((row.team, row.organ))
+    organs = dict.fromkeys(map(attrgetter("organ"), rows))
     return OrganMeans(
         metric=metric,
-        organs=tuple(rounded),
+        organs=tuple(organs),
         cases=means.cases,
         teams=teams,
-        titles=tuple(_organ_title(organ, rows, means) for organ in rounded),
+        titles=tuple(_organ_title(organ, rows, means) for organ in organs),
         guests=means.guests,
-        best=frozenset(_best(metric, rounded)),
+        best=frozenset(best),
     )
 
 
@@ -102,21 +107,6 @@ def _organ_title(organ: str, rows: Sequence[Mean], means: Means) -> str:
         return title
     number = str(most) if fewest == most else f"{fewest} to {most}"
     return f"{title} ({number} of {means.cases})"
-
-
-def _best(
-    metric: Metric, values: Mapping[str, Mapping[str, float]]
-) -> Iterator[tuple[str, str]]:
-    """The teams and organs of the best means, of those by organ and team."""
-    better = metric.better
-    for organ, by_team in values.items() if better else ():
-        means = by_team.values()
-        best = max(means, default=None)
-        if better is Better.LOWER:
-            best = min(means, default=None)
-        for team, mean in by_team.items():
-            if mean == best:
-                yield team, organ
 
 
 def organ_table(means: OrganMeans) -> Table:

@@ -437,9 +437,7 @@ def rank_table(group_ranks: GroupRanks, public: PublicRanking) -> Table:
         Column("all cases", [place.rank for place in places]),
     ]
     for group, ranks in zip(group_ranks.groups, group_ranks.ranks, strict=True):
-        cells = []
-        for rank in ranks:
-            cells.append(Cell(str(rank), css=rank_shade(rank, len(places))))
+        cells = [Cell(str(rank), css=rank_shade(rank, len(places))) for rank in ranks]
         columns.append(Column(group_title(*group), cells))
     caption = f"Ranks of the teams by {group_ranks.column}, each group by itself"
     return table_of(caption, columns)
