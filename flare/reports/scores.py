@@ -427,20 +427,20 @@ def rounded_answers(answers: Mapping[str, float]) -> dict[str, float]:
 def own_names(files: Sequence[str]) -> list[str]:
     """Name cases without the names of their references.
 
-    A case without a file, or with a name that several have, is told by its number,
+    A case that was not scored, or with a name that several have, is told by its number,
     from 1.
 
     Examples
     --------
     >>> own_names(["a.nii.gz", "", "b.mha", "b.nrrd"])
-    ['a', 'case 2, without a file', 'b (3)', 'b (4)']
+    ['a', 'case 2, not scored', 'b (3)', 'b (4)']
     """
     names = list(map(case_of, files))
     times = Counter(names)
     shown = []
     for number, (file, name) in enumerate(zip(files, names, strict=True), start=1):
         if not file:
-            shown.append(f"case {number}, without a file")
+            shown.append(f"case {number}, not scored")
         elif times[name] > 1:
             shown.append(f"{name} ({number})")
         else:

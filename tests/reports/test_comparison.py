@@ -469,12 +469,12 @@ def test_cases_are_called_by_the_participants_own_files(tmp_path):
     assert "secret" not in html
     page = Page(html)
     rows = page.table("DSC, new against old: differences of each case")
-    assert [row["case"] for row in rows] == ["mine", "case 2, without a file"]
+    assert [row["case"] for row in rows] == ["mine", "case 2, not scored"]
     left_out = page.table("Cases that are left out")
     assert [row["case"] for row in left_out] == ["z0", "z1"]
     (row,) = page.table("Cases of which")
     assert [*row.values()] == [
-        *("case 2, without a file", "scored", "not scored: no file"),
+        *("case 2, not scored", "scored", "not scored: no file"),
     ]
 
 

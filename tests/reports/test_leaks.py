@@ -141,7 +141,7 @@ def test_a_case_is_called_by_the_participants_own_file(tmp_path):
     assert "secret" not in html
     rows = Page(html).table("The 2 cases with the lowest DSC")
     assert [(row["case"], row["why"]) for row in rows] == [
-        ("case 2, without a file", "no file"),
+        ("case 2, not scored", "no file"),
         ("mine", ""),
     ]
 
