@@ -422,7 +422,7 @@ def challenge_summary(challenge: Challenge) -> str:
         lines += ["", "Rules:", *(f"  {key}: {rule_text(rules, key)}" for key in keys)]
     if challenge.ranking:
         lines += ["", f"Ranked by {', '.join(_ranked_metrics(challenge))}."]
-        lines += filter(None, [challenge.scheme.text])
+        lines += filter(None, [challenge.scheme_text])
     if challenge.reported:
         lines += ["", *_reported_lines(challenge)]
     if challenge.not_known:

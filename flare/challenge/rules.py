@@ -362,6 +362,11 @@ class Challenge(Checked):
                 columns.append(rule)
         return tuple(columns)
 
+    @property
+    def scheme_text(self) -> str:
+        """How its columns become one ranking, in words; empty of FLARE's own way."""
+        return self.scheme.text(len(self.ranked))
+
     def good_end(self, column: str, measured: Better = Better.LOWER) -> Better | None:
         """The good end of a column, if it has one; of measurements, less is better."""
         metric = metric_named(column)

@@ -52,24 +52,30 @@ class SchemeRules(Checked):
         check(is_grouped, "group", self.group, f'none, as kind is not "{MEANS}"')
 
     @property
-    def text(self) -> str:
-        """The scheme in words; empty of FLARE's own.
+    def _values_text(self) -> str:
+        if not self.is_of_means:
+            return "values of each case"
+        cases = f"the cases of each {self.group}" if self.group else "all cases"
+        return f"the means of {cases}"
+
+    def text(self, columns: int) -> str:
+        """The scheme of a ranking by so many columns; empty of FLARE's own.
 
         Examples
         --------
-        >>> SchemeRules(kind="means", ties_by=("dsc_tumor",)).text.partition(";")[0]
+        >>> SchemeRules(kind="means", ties_by=("dsc_tumor",)).text(2).partition(";")[0]
         'Teams are ranked by the means of all cases, by each metric, and then by the \
 mean of these ranks'
+        >>> SchemeRules(kind="means").text(1)
+        'Teams are ranked by the means of all cases. No case has ranks of its own.'
         """
         if self == PLAIN_SCHEME:
             return ""
-        values = "values of each case"
-        if self.is_of_means:
-            cases = f"the cases of each {self.group}" if self.group else "all cases"
-            values = f"the means of {cases}"
-        columns = "metric of each organ" if self.each_organ else "metric"
-        text = f"Teams are ranked by {values}, by each {columns}, and then by the mean"
-        text += " of these ranks"
+        text = f"Teams are ranked by {self._values_text}"
+        if columns > 1:
+            text += f", by each metric{' of each organ' if self.each_organ else ''}"
+        if columns > 1 or self.group or not self.is_of_means:
+            text += ", and then by the mean of these ranks"
         if self.ties_by:
             titles = (metric_named(name).title_within for name in self.ties_by)
             text += f"; teams that are equal then, by {listing(titles, last=', then ')}"

@@ -166,6 +166,17 @@ class RankingRules:
         return tuple(r.name for r in self.records if not r.is_of_each_case)
 
     @property
+    def scheme_text(self) -> str:
+        """The scheme in words, with the ties that are broken by what teams have."""
+        ties_by = tuple(rule.metric for rule in self.ties_by)
+        return replace(self.scheme, ties_by=ties_by).text(len(self.metrics))
+
+    @property
+    def rank_word(self) -> str:
+        """A team's ranks by a metric in words: their mean, if it has several by any."""
+        return "mean rank" if self.has_cases or self.scheme.group else "rank"
+
+    @property
     def has_cases(self) -> bool:
         """Whether teams are ranked on single cases by a metric."""
         is_of_means = self.scheme.is_of_means

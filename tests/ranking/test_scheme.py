@@ -21,6 +21,7 @@ from flare.ranking.rules import RankingOptions, rules_of
 from flare.ranking.uncertainty import bootstrap, draw_cases
 from flare.ranking.written import read_written
 from flare.reports.paper.files import analysis_text, write_analysis
+from flare.reports.paper.methods import methods_text
 from flare.reports.report import Report
 from flare.results.errors import GroupsFileError, RankingError
 from tests.builders.errors import told
@@ -190,8 +191,12 @@ def test_teams_that_are_equal_are_ordered_and_prizes_follow():
     assert "Teams that are equal by all of this share a rank" in analysis_text(analysis)
 
 
-@pytest.mark.parametrize("name", ["segrap25", "toothfairy3"])
-def test_all_files_tell_the_scheme_and_no_rank_of_a_case(name, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "has_mean_ranks"), [("segrap25", True), ("toothfairy3", False)]
+)
+def test_all_files_tell_the_scheme_and_no_rank_of_a_case(
+    name, has_mean_ranks, tmp_path
+):
     """A ranking that was written is told again as it was."""
     analysis = rank_example(name)
     (tmp_path / "case_ranks.csv").write_text("of an earlier ranking")
@@ -199,13 +204,20 @@ def test_all_files_tell_the_scheme_and_no_rank_of_a_case(name, tmp_path):
     write_analysis(analysis, tmp_path)
 
     assert not (tmp_path / "case_ranks.csv").exists()
-    text = analysis.rules.scheme.text
+    text = analysis.rules.scheme_text
     assert text.startswith("Teams are ranked by the means of")
-    for file in ("report.txt", "ranking.md", "ranking.tex", "methods.txt"):
-        assert text in (tmp_path / file).read_text().replace("\\_", "_"), file
-    sheet = (tmp_path / "sheets" / "a.md").read_text()
-    assert text in sheet
-    assert "| rank |" not in sheet
+    for file in (
+        "methods.txt",
+        "report.txt",
+        "ranking.md",
+        "ranking.tex",
+        "sheets/a.md",
+    ):
+        content = (tmp_path / file).read_text().replace("\\_", "_")
+        assert text in content, file
+        is_table = file != "methods.txt"
+        assert ("mean rank" in content.lower()) == (has_mean_ranks and is_table), file
+    assert "| rank |" not in content
     written = read_written(tmp_path)
     assert analysis_text(written) == analysis_text(analysis)
     assert written.rules == analysis.rules
@@ -213,6 +225,17 @@ def test_all_files_tell_the_scheme_and_no_rank_of_a_case(name, tmp_path):
         page = tmp_path / f"{audience}.html"
         Report(sources=(tmp_path,), output=page, audience=audience).write()
         assert text in page.read_text()
+        assert ("mean rank" in page.read_text()) == has_mean_ranks
+
+
+def test_one_rank_is_no_mean():
+    challenge = flare.read_challenge(RANKINGS / "toothfairy3.toml")
+    options = RankingOptions(bootstrap=0, metrics=("runtime_s",))
+
+    text = methods_text(rank_results(RANKINGS / "toothfairy3.csv", challenge, options))
+
+    assert "Teams are ranked by the means of all cases; teams that are equal" in text
+    assert "A team's score is its rank, divided by the number of teams. " in text
 
 
 def test_a_missing_result_of_unknown_value_leaves_no_mean(tmp_path):
@@ -263,6 +286,10 @@ def test_what_a_scheme_cannot_do_is_refused(tmp_path, capfd):
 
     with pytest.raises(RankingError, match="no team has a value of max_gpu_memory_mb"):
         rank_results(table, challenge)
+    rules = rules_of(challenge, left_out=("runtime_s", "max_gpu_memory_mb"))
+    assert rules.scheme_text.endswith(
+        "mean of these ranks. No case has ranks of its own."
+    )
     with pytest.raises(RankingError, match="--gate"):
         rules_of(challenge, RankingOptions(gate=0.5))
     command = ["rank", str(table), "--output", str(tmp_path), "--groups", str(table)]

@@ -222,8 +222,8 @@ def _texts(
     for name in challenge.metrics if challenge.organs else ():
         definitions.append(f"{METRICS[name].title} is {METRICS[name].definition}.\n")
     ranking = ", which ranks the\nteams on every case first."
-    if challenge.scheme.text:
-        ranking = f". {challenge.scheme.text}"
+    if challenge.scheme_text:
+        ranking = f". {challenge.scheme_text}"
     values = {
         "title": title,
         "files": files_text(challenge),

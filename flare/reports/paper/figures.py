@@ -279,7 +279,7 @@ def _mean_ranks_plate(public: PublicRanking) -> Plate:
         rows.append((place.team, place.rank, score, *mean_ranks))
     return Plate(
         name="mean_ranks",
-        caption=f"Mean rank of each team by each metric over"
+        caption=f"{public.rank_word.capitalize()} of each team by each metric over"
         f" {count(public.cases, 'case')}; lower and lighter is better.",
         columns=("team", "rank", "score", *metrics),
         rows=rows,
@@ -377,7 +377,7 @@ def _tests_plate(values: MetricValues) -> Plate:
         name=f"tests_{file_stem(values.metric.name)}",
         caption=f"{values.metric.heading}: a square is where the team of the row is"
         " significantly better than the team of the column, which has the number of"
-        " its row: the teams in the order of their mean rank by this metric alone"
+        " its row: the teams in the order of their ranks by this metric alone"
         f" ({tests_text([values.metric.name])}, 5 %, after Holm); the"
         " larger and darker, the larger the effect (rank-biserial correlation)."
         " Behind a row: the teams that it is better than, and that are better than it.",

@@ -149,7 +149,7 @@ def _cell(value: float) -> object:
 
 def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
-    ranking = terminal(ranking_table(analysis, "mean rank {name}"))
+    ranking = terminal(ranking_table(analysis, "{rank} {name}"))
     if note := guests_note(analysis):
         ranking.append(note)
     missing = (f"Missing: {line}" for line in missing_lines(analysis))
@@ -157,7 +157,7 @@ def analysis_text(analysis: Analysis) -> str:
         analysis.table.roll.interim_text,
         left_out_text(analysis),
         all_cases_text(analysis.rules.names),
-        analysis.rules.scheme.text,
+        analysis.rules.scheme_text,
         "\n".join(ranking),
         "\n".join([prize_text(analysis.rules), *analysis.decisions.lines, *missing]),
     ]

@@ -21,7 +21,7 @@ from flare.common.environment import __version__
 from flare.common.text import count, isolated, listing, printable
 from flare.ranking.inspection import RollCall
 from flare.ranking.rank import Analysis
-from flare.ranking.rules import MissingRule
+from flare.ranking.rules import MissingRule, RankingRules
 from flare.ranking.uncertainty import methods_of
 from flare.reports.ranking.words import left_out_text
 from flare.reports.scores import METHOD
@@ -83,15 +83,8 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
     yield analysis.table.roll.interim_text
     yield _ranked_text(analysis)
     yield left_out_text(analysis)
-    weighted = "weighted mean" if len(set(rules.weights)) > 1 else "mean"
-    yield rules.scheme.text
-    over = "all cases and metrics" if rules.has_cases else "all metrics"
-    if rules.scheme.group:
-        over = "all groups and metrics"
-    yield (
-        f"A team's score is the {weighted} of its ranks over {over},"
-        " divided by the number of teams; ranks were added exactly."
-    )
+    yield rules.scheme_text
+    yield _score_text(rules)
     if rules.of_all_cases and rules.has_cases:
         yield (
             "A rank by a metric of answers counted as much as the mean of the ranks by"
@@ -121,6 +114,18 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
         f"Computed with the FLARE evaluation kit {__version__}, challenge file"
         f" {challenge.key} (SHA-256 {challenge.checksum[:12]}){_other_file(analysis)}."
     )
+
+
+def _score_text(rules: RankingRules) -> str:
+    divided = "divided by the number of teams"
+    if len(rules.metrics) == 1 and rules.rank_word == "rank":
+        return f"A team's score is its rank, {divided}."
+    mean = "weighted mean" if len(set(rules.weights)) > 1 else "mean"
+    over = "all cases and metrics" if rules.has_cases else "all metrics"
+    if rules.scheme.group:
+        over = "all groups and metrics"
+    ranks = f"the {mean} of its ranks over {over}"
+    return f"A team's score is {ranks}, {divided}; ranks were added exactly."
 
 
 def _ranked_text(analysis: Analysis) -> str:

@@ -33,11 +33,11 @@ def page_text(analysis: Analysis) -> str:
         analysis.table.roll.interim_text,
         left_out_text(analysis),
         all_cases_text(analysis.rules.names),
-        analysis.rules.scheme.text,
+        analysis.rules.scheme_text,
     )
     for note in filter(None, notes):
         lines += [escaped_markdown(note), ""]
-    lines += markdown(ranking_table(analysis, "mean rank: {title}"))
+    lines += markdown(ranking_table(analysis, "{rank}: {title}"))
     if guests_text := guests_note(analysis, "Last ones"):
         lines += ["", guests_text]
     if analysis.shows_means:
@@ -52,13 +52,14 @@ def page_text(analysis: Analysis) -> str:
 def latex_text(analysis: Analysis) -> str:
     """The ranking as a table in LaTeX."""
     title = ranking_title(analysis)
-    caption = f"{title}: scores, and mean ranks by each metric; smaller is better."
     rules = analysis.rules
+    ranks = f"{rules.rank_word}s by each metric"
+    caption = f"{title}: scores, and {ranks}; smaller is better."
     notes = (
         caption,
         left_out_text(analysis),
         all_cases_text(rules.names),
-        rules.scheme.text,
+        rules.scheme_text,
         guests_note(analysis),
     )
     ranking = ranking_table(analysis, "{title}", " ".join(filter(None, notes)))
@@ -75,10 +76,11 @@ def ranking_title(analysis: Analysis) -> str:
 
 
 def ranking_table(analysis: Analysis, metric_head: str, caption: str = "") -> Table:
-    """The ranking, with a column for the mean rank by each metric.
+    """The ranking, with a column for the mean rank, or the one rank, by each metric.
 
-    The head of such a column is `metric_head`, with the metric in place of ``{title}``
-    or ``{name}``. The teams out of competition are last, and apart.
+    The head of such a column is `metric_head`, with that word in place of ``{rank}``,
+    and the metric in that of ``{title}`` or ``{name}``. The teams out of competition
+    are last, and apart.
     """
     places = analysis.standings.standings
     scores = [f"{float(place.score):.4f}" if place.rank else "" for place in places]
@@ -88,7 +90,8 @@ def ranking_table(analysis: Analysis, metric_head: str, caption: str = "") -> Ta
         Column("score", scores),
     ]
     for metric in analysis.rules.records:
-        head = metric_head.format(title=metric.heading, name=metric.name)
+        rank = analysis.rules.rank_word if metric.is_of_each_case else "rank"
+        head = metric_head.format(rank=rank, title=metric.heading, name=metric.name)
         cells = [f"{float(place.mean_ranks[metric.name]):.2f}" for place in places]
         columns.append(Column(head, cells))
     guests = [number for number, place in enumerate(places) if place.rank is None]

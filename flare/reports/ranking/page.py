@@ -102,6 +102,8 @@ class PublicRanking:
     empty where only organisers may know it."""
     counted: Mapping[str, Sequence[float | None]]
     """The values of missing results in means, by metric that is ranked and case."""
+    rank_word: str
+    """The ranks by a metric in words, for metrics that have a value of each case."""
     notes: tuple[str, ...]
     """Sentences on metrics without ranks, teams out of competition, missing results."""
     cases: int
@@ -149,7 +151,7 @@ def public_ranking(
     notes = [
         left_out_text(analysis),
         all_cases_text(rules.names),
-        rules.scheme.text,
+        rules.scheme_text,
         guests_note(analysis),
     ]
     if has_means and any(mean.missing for mean in means.rows):
@@ -167,6 +169,7 @@ def public_ranking(
         metrics=metrics,
         means=_means(means, metrics, is_organiser=is_organiser) if has_means else {},
         counted=counted,
+        rank_word=rules.rank_word,
         notes=tuple(filter(None, notes)),
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
@@ -234,7 +237,7 @@ def _settings(
     return (
         ("challenge", f"{challenge.name} ({challenge.key})"),
         ("metrics", ", ".join(weights)),
-        ("score", rules.scheme.text or FLARES_SCORE),
+        ("score", rules.scheme_text or FLARES_SCORE),
         ("ties", rules.ties.value),
         ("missing results", rules.missing.value),
         ("gate of efficiency", gate),
@@ -329,16 +332,17 @@ def _first_table(
     columns.append(Column("score", map(_score_cell, places)))
     for metric in public.metrics:
         is_mean = metric.name in public.means
-        head = metric.heading if is_mean else f"mean rank: {metric.heading}"
+        rank = public.rank_word if metric.is_of_each_case else "rank"
+        head = metric.heading if is_mean else f"{rank}: {metric.heading}"
         cells = []
         for number, place in enumerate(places):
             cells.append(_metric_cell(public, place, number, metric))
         columns.append(Column(head, cells))
     cases = f"over {count(public.cases, 'case')}"
     smaller = "smaller is better, stronger shades are worse"
-    caption = f"Score and mean ranks {cases}; {smaller}"
+    caption = f"Score and {public.rank_word}s {cases}; {smaller}"
     if public.means:
-        caption = f"Means {cases}; score, and mean ranks in shades: {smaller}"
+        caption = f"Means {cases}; score, and {public.rank_word}s in shades: {smaller}"
     guests = [number for number, place in enumerate(places) if place.rank is None]
     return table_of(caption, columns, quiet=guests, is_whole=True)
 

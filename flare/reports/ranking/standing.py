@@ -60,6 +60,8 @@ class OwnStanding:
     score: float
     metrics: tuple[Metric, ...]
     mean_ranks: tuple[float, ...]
+    rank_word: str
+    """These in words."""
     cases: tuple[str, ...]
     results: tuple[tuple[OwnResult, ...], ...]
     """The results of all cases by each metric."""
@@ -91,9 +93,9 @@ class OwnStanding:
     def score_note(self) -> str:
         """The score, or why the team has no score, in words before the mean ranks."""
         if self.rank:
-            return f"Score: {self.score:.4f}, from the mean ranks"
+            return f"Score: {self.score:.4f}, from the {self.rank_word}s"
         teams = f"{count(self.teams, 'team')} that compete"
-        return f"Mean ranks, as if it alone had joined the {teams}"
+        return f"{self.rank_word.capitalize()}s, as if it alone had joined the {teams}"
 
     @property
     def missing(self) -> list[tuple[str, str, str]]:
@@ -125,7 +127,7 @@ def own_standing(
         notes.insert(0, gate)
     results = _own_results(analysis, standing.team, metrics)
     notes += _answer_notes(metrics, results)
-    notes.append(rules.scheme.text)
+    notes.append(rules.scheme_text)
     return OwnStanding(
         team=standing.team,
         challenge=analysis.challenge.name,
@@ -134,6 +136,7 @@ def own_standing(
         score=float(standing.score),
         metrics=metrics,
         mean_ranks=tuple(float(standing.mean_ranks[name]) for name in rules.names),
+        rank_word=rules.rank_word,
         cases=analysis.table.cases,
         results=results,
         notes=tuple(filter(None, notes)),

@@ -177,7 +177,7 @@ def _tiles(standing: OwnStanding) -> list[Tile]:
     score, note = "none", standing.score_note
     if standing.rank:
         score = f"{standing.score:.4f}"
-        note = "from the mean ranks; smaller is better"
+        note = f"from the {standing.rank_word}s; smaller is better"
     absent = len({case for case, _, _ in standing.missing})
     missing = f"results are missing on {absent}" if absent else "no result is missing"
     interval = ""
@@ -273,7 +273,8 @@ def _means_table(
                 cells.append(cell)
             shown.append(Column(f"others: {word}", cells))
     cases = count(len(standing.cases), "case")
-    caption = f"Means and mean ranks over {cases}; small print: {INTERVAL} by bootstrap"
+    caption = f"Means and {standing.rank_word}s over {cases}"
+    caption += f"; small print: {INTERVAL} by bootstrap"
     if standing.missing and standing.counted:
         caption = f"{caption}; a missing result {counted_text(standing.counted)}"
     return table_of(caption, shown)
@@ -285,7 +286,7 @@ def _rank_columns(standing: OwnStanding) -> Iterator[Column]:
     for rank in standing.mean_ranks:
         css = rank_shade(rank, standing.teams)
         cells.append(number_cell(rank, decimals=2, css=css))
-    yield Column("mean rank", cells)
+    yield Column(standing.rank_word, cells)
     if standing.rank:
         yield Column("place by it", standing.places)
     if any(standing.ranks_without):
