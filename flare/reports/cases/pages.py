@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from flare.challenge.metrics import definitions_in_use, lesions_by
+from flare.challenge.metrics import lesions_by
 from flare.common.files import file_names
 from flare.common.text import count, safe
 from flare.evaluation.submission.unpack import label_maps_folder
@@ -42,7 +42,7 @@ from flare.reports.cases.words import (
     scores_text,
     worst_words,
 )
-from flare.reports.evaluation import ORGANISERS_NOTE
+from flare.reports.evaluation import ORGANISERS_NOTE, definition_notes
 from flare.reports.model import Heading, Lines, Page, Part, Section, Words
 from flare.reports.render.html import macro_html, page_html, template_text
 from flare.reports.scores import challenge_title, evaluation_names, scores_of
@@ -285,11 +285,9 @@ def _lesion_section(finding: CaseFinding) -> Section:
     parts: list[Part] = []
     for organ in finding.organs:
         if organ.lesions:
-            parts.append(lesion_table(organ.title, organ.lesions, finding.voxel_ml))
-    parts.append(Words(NUMBERS_NOTE, "note"))
-    for definition in definitions_in_use():
-        words = f"{definition.title} ({definition.name}): {definition.sentence}."
-        parts.append(Words(f"{words} {definition.origin}", "note"))
+            table = lesion_table(organ.title, organ.lesions, finding.voxel_ml)
+            parts.append(table if table.rows else Words(table.caption))
+    parts += Words(NUMBERS_NOTE, "note"), *definition_notes()
     return Section("lesions", "Lesions", "Lesions", parts)
 
 

@@ -17,7 +17,7 @@ from flare.challenge.metrics import (
 from flare.common.schema import build
 from flare.platforms.board import organ_metrics, title_of, total_metrics
 from flare.ranking.rules import RankingOptions
-from flare.reports.evaluation import participant_page
+from flare.reports.evaluation import organiser_page, participant_page
 from flare.reports.paper.methods import evaluation_methods
 from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
@@ -119,6 +119,8 @@ def test_definitions_are_named_in_files_tables_and_titles(results, tmp_path):
     file = read_evaluation(flare.write_metrics(results, tmp_path))
     with lesions_by(file.evaluation.lesions):
         methods = evaluation_methods(file)
+        html = page_html(organiser_page(file))
+    assert "BraTS 2023 MET (brats23-met): Lesions are components by 26" in html
     assert "Lesion-wise F1 (BraTS 2023 MET) is the harmonic mean" in methods
     assert "BraTS-2023-Metrics 43c9052, metrics.py (MET)" in methods
     both = {"whole": "brats23-met", "core": "isles24"}

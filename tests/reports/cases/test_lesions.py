@@ -9,8 +9,9 @@ RULES = """
 name = "Own"
 metrics = ["dsc", "false_volume"]
 organs = [
-  {{ label = [1, 2], name = "tumour", lesions = "{}" }},
+  {{ label = [1, 2], name = "tumour", lesions = "{0}" }},
   {{ label = 2, name = "core" }},
+  {{ label = 3, name = "nowhere", lesions = "{0}" }},
 ]
 """
 
@@ -62,7 +63,7 @@ def test_lesions_lead_to_their_slices(tmp_path, definition, maps, axes, expected
     page = evaluated(tmp_path, {"case": maps}, **options).drawn()["case"]
 
     (section,) = (section for section in page.sections if section.id == "lesions")
-    table, _, words = section.parts
+    table, nowhere, _, words = section.parts
     lines = [table.caption.partition(": ")[2]]
     for row in table.rows:
         lines.append(" ".join(cell.text for cell in row))
@@ -70,4 +71,5 @@ def test_lesions_lead_to_their_slices(tmp_path, definition, maps, axes, expected
         assert [cell.text for cell in row[-3:]] == slices
     begins = expected.splitlines()
     assert [s[: len(t)] for s, t in zip(lines, begins, strict=False)] == begins
+    assert nowhere.text.endswith(": 0 missed (0 ml); 0 false (0 ml); 0 found (0 ml)")
     assert f" ({definition}): Lesions are components by" in words.text
