@@ -14,6 +14,7 @@ from flare.challenge.metrics import Metric
 from flare.common.text import count
 from flare.reports.model import (
     ABSENT,
+    GAINS,
     MANY_ROWS,
     NO_RESULT,
     Axis,
@@ -29,6 +30,7 @@ from flare.reports.model import (
     Table,
     Tips,
     number_cell,
+    shade,
     table_of,
 )
 from flare.results.traces_csv import MemoryCurve, Point
@@ -141,6 +143,40 @@ def rank_ticks(ranks: int) -> list[tuple[float, str]]:
     step = 1 if ranks <= MANY_ROWS else 5
     shown = [n for n in range(1, ranks + 1) if n == 1 or n % step == 0]
     return [((n - 0.5) / ranks, str(n)) for n in shown]
+
+
+# --- Shades of ranks and gains ----------------------------------------------------
+
+RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
+"""Bounds of a rank's shades among the teams: 0 is the first rank, -1 the last."""
+
+LOSSES = ("s2", "s4", "s5")
+"""Classes of losses, small ones first: shades of bad scores."""
+
+
+def rank_shade(rank: float, teams: int) -> str:
+    """The class of a rank's shade among a number of teams.
+
+    Examples
+    --------
+    >>> rank_shade(1, 11), rank_shade(11, 11), rank_shade(1, 1)
+    ('s1', 's6', 's0')
+    """
+    if teams < 2:
+        return "s0"
+    return shade(-min(max((rank - 1) / (teams - 1), 0.0), 1.0), RANK_BOUNDS)
+
+
+def gain_shade(gain: float, bounds: Sequence[float]) -> str:
+    """The class of the shade of a gain, or of a loss; empty below all bounds.
+
+    Examples
+    --------
+    >>> gain_shade(-4, (0, 1, 3)), gain_shade(1, (0, 1, 3)), gain_shade(0, (0, 1, 3))
+    ('s5', 'g1', '')
+    """
+    steps = sum(abs(gain) > bound for bound in bounds)
+    return ("", *(GAINS if gain > 0 else LOSSES))[steps]
 
 
 # --- Charts -----------------------------------------------------------------------

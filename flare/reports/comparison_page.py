@@ -12,7 +12,7 @@ from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
 from flare.ranking.comparison import BY_SIGNED_RANKS, Difference
 from flare.reports.answers_comparison import comparison_section
-from flare.reports.charts import difference_axis, spread_chart
+from flare.reports.charts import difference_axis, gain_shade, spread_chart
 from flare.reports.comparison import (
     Compared,
     Comparison,
@@ -40,7 +40,6 @@ from flare.reports.model import (
     Tile,
     Words,
     folded,
-    gain_shade,
     number_cell,
     table_of,
     text_cell,

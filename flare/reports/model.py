@@ -25,20 +25,14 @@ MANY_ROWS = 20
 NO_RESULT = "no result"
 """The text of a cell without a value, in every table."""
 
-RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
-"""Bounds of a rank's shades among the teams: 0 is the first rank, -1 the last."""
-
 ABSENT = "absent"
 """Class of a field without a value, which holds a line."""
 
 BEST = "best"
 """Class of a cell that is bold: the best of its column, or as good as that."""
 
-LOSSES = ("s2", "s4", "s5")
-"""Classes of losses, small ones first: shades of bad scores."""
-
 GAINS = ("g1", "g2", "g3")
-"""Classes of gains, likewise."""
+"""Classes of gains, small ones first."""
 
 Key = tuple[tuple[str, str], ...]
 """Classes of marks and shades, and their meaning."""
@@ -259,31 +253,6 @@ def metric_key(metric: Metric) -> Key:
     if metric.bounds[0] == metric.range[0]:
         texts[-1] = middle[0]
     return tuple((f"s{n}", text) for n, text in enumerate(texts))
-
-
-def rank_shade(rank: float, teams: int) -> str:
-    """The class of a rank's shade among a number of teams.
-
-    Examples
-    --------
-    >>> rank_shade(1, 11), rank_shade(11, 11), rank_shade(1, 1)
-    ('s1', 's6', 's0')
-    """
-    if teams < 2:
-        return "s0"
-    return shade(-min(max((rank - 1) / (teams - 1), 0.0), 1.0), RANK_BOUNDS)
-
-
-def gain_shade(gain: float, bounds: Sequence[float]) -> str:
-    """The class of the shade of a gain, or of a loss; empty below all bounds.
-
-    Examples
-    --------
-    >>> gain_shade(-4, (0, 1, 3)), gain_shade(1, (0, 1, 3)), gain_shade(0, (0, 1, 3))
-    ('s5', 'g1', '')
-    """
-    steps = sum(abs(gain) > bound for bound in bounds)
-    return ("", *(GAINS if gain > 0 else LOSSES))[steps]
 
 
 # --- Charts -----------------------------------------------------------------------

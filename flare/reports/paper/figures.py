@@ -17,7 +17,7 @@ from flare.challenge.metrics import Metric
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, isolated, printable
 from flare.ranking.sensitivity import Scheme
-from flare.reports.charts import field_chart
+from flare.reports.charts import field_chart, rank_shade
 from flare.reports.evaluation import distribution, group_chart
 from flare.reports.model import (
     ABSENT,
@@ -27,9 +27,9 @@ from flare.reports.model import (
     Table,
     metric_key,
     metric_shade,
-    rank_shade,
 )
-from flare.reports.paper.methods import evaluation_methods, methods_text
+from flare.reports.paper.methods import methods_text
+from flare.reports.paper.scoring import evaluation_methods
 from flare.reports.paper.tables import latex_text
 from flare.reports.ranking.cost import Tradeoff, cost_chart
 from flare.reports.ranking.organisers import (

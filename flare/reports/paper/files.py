@@ -31,13 +31,12 @@ from flare.reports.paper.tables import (
 )
 from flare.reports.ranking.organs import organ_means, organ_table
 from flare.reports.ranking.words import (
-    all_cases_text,
     certainty_text,
     draws_text,
     guests_note,
-    left_out_text,
     missing_lines,
     plain,
+    ranking_notes,
     recount_text,
     scheme_moves,
     scheme_title,
@@ -155,9 +154,7 @@ def analysis_text(analysis: Analysis) -> str:
     missing = (f"Missing: {line}" for line in missing_lines(analysis))
     parts = [
         analysis.table.roll.interim_text,
-        left_out_text(analysis),
-        all_cases_text(analysis.rules.names),
-        analysis.rules.scheme_text,
+        *ranking_notes(analysis),
         "\n".join(ranking),
         "\n".join([prize_text(analysis.rules), *analysis.decisions.lines, *missing]),
     ]

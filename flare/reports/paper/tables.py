@@ -18,7 +18,7 @@ from flare.reports.ranking.words import (
     all_cases_text,
     counted_text,
     guests_note,
-    left_out_text,
+    ranking_notes,
     tests_text,
 )
 from flare.reports.render.text import escaped_markdown, latex, latex_file, markdown
@@ -29,12 +29,7 @@ from flare.statistics import ALPHA
 def page_text(analysis: Analysis) -> str:
     """The ranking, and the decisions that it rests on, in Markdown."""
     lines = []
-    notes = (
-        analysis.table.roll.interim_text,
-        left_out_text(analysis),
-        all_cases_text(analysis.rules.names),
-        analysis.rules.scheme_text,
-    )
+    notes = analysis.table.roll.interim_text, *ranking_notes(analysis)
     for note in filter(None, notes):
         lines += [escaped_markdown(note), ""]
     lines += markdown(ranking_table(analysis, "{rank}: {title}"))
@@ -52,16 +47,9 @@ def page_text(analysis: Analysis) -> str:
 def latex_text(analysis: Analysis) -> str:
     """The ranking as a table in LaTeX."""
     title = ranking_title(analysis)
-    rules = analysis.rules
-    ranks = f"{rules.rank_word}s by each metric"
+    ranks = f"{analysis.rules.rank_word}s by each metric"
     caption = f"{title}: scores, and {ranks}; smaller is better."
-    notes = (
-        caption,
-        left_out_text(analysis),
-        all_cases_text(rules.names),
-        rules.scheme_text,
-        guests_note(analysis),
-    )
+    notes = caption, *ranking_notes(analysis), guests_note(analysis)
     ranking = ranking_table(analysis, "{title}", " ".join(filter(None, notes)))
     _rank, _team, _score, *metric_heads = ranking.heads
     heads = ("Rank", "Team", "Score", *metric_heads)

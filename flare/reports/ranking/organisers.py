@@ -15,7 +15,13 @@ from flare.common.text import count, listing, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import methods_of
-from flare.reports.charts import field_chart, present, rank_ticks, spread_chart
+from flare.reports.charts import (
+    field_chart,
+    gain_shade,
+    present,
+    rank_ticks,
+    spread_chart,
+)
 from flare.reports.evaluation import GROUPS_NOTE
 from flare.reports.model import (
     ABSENT,
@@ -35,7 +41,6 @@ from flare.reports.model import (
     Table,
     Words,
     folded,
-    gain_shade,
     metric_key,
     metric_shade,
     number_cell,

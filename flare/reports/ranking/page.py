@@ -16,7 +16,7 @@ from flare.ranking.means import Means, ranking_means
 from flare.ranking.rank import Analysis, Standing, prize_text
 from flare.ranking.ranks import Board, ranks_by_sums
 from flare.ranking.uncertainty import RankInterval
-from flare.reports.charts import blobs, rank_ticks
+from flare.reports.charts import blobs, rank_shade, rank_ticks
 from flare.reports.model import (
     NO_RESULT,
     Cell,
@@ -32,7 +32,6 @@ from flare.reports.model import (
     folded,
     number_cell,
     pairs_table,
-    rank_shade,
     table_of,
 )
 from flare.reports.ranking.cost import Tradeoff, cost_parts, tradeoffs
@@ -48,7 +47,7 @@ from flare.reports.ranking.words import (
     counted_text,
     draws_text,
     guests_note,
-    left_out_text,
+    ranking_notes,
     ranks_without,
     too_few_text,
 )
@@ -148,12 +147,7 @@ def public_ranking(
     means = ranking_means(analysis, has_organs=shows_organs, has_tests=False)
     metrics = tuple(map(metric_named, rules.names))
     counted = {name: means.counted[name] for name in rules.names}
-    notes = [
-        left_out_text(analysis),
-        all_cases_text(rules.names),
-        rules.scheme_text,
-        guests_note(analysis),
-    ]
+    notes = [*ranking_notes(analysis), guests_note(analysis)]
     if has_means and any(mean.missing for mean in means.rows):
         notes.append(f"In a mean, a missing result {counted_text(counted)}.")
     notes.append(prize_text(rules))

@@ -16,7 +16,7 @@ import numpy as np
 
 from flare.challenge.metrics import LEFT_OUT, Metric, metric_named
 from flare.common.text import count
-from flare.reports.charts import present, spread_chart, value_axis
+from flare.reports.charts import present, rank_shade, spread_chart, value_axis
 from flare.reports.model import (
     INDEX,
     Axis,
@@ -32,7 +32,6 @@ from flare.reports.model import (
     Tile,
     Words,
     number_cell,
-    rank_shade,
     table_of,
     table_of_rows,
     text_cell,

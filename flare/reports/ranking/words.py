@@ -43,6 +43,13 @@ def left_out_text(analysis: Analysis) -> str:
     return " ".join(sentences)
 
 
+def ranking_notes(analysis: Analysis) -> list[str]:
+    """Tell what a reader has to know of the rules, wherever the ranking is shown."""
+    rules = analysis.rules
+    notes = left_out_text(analysis), all_cases_text(rules.names), rules.scheme_text
+    return list(filter(None, notes))
+
+
 def all_cases_text(metrics: Iterable[str]) -> str:
     """Tell which metrics have one value of all cases; empty if none has.
 

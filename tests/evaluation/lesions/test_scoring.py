@@ -18,7 +18,7 @@ from flare.common.schema import build
 from flare.platforms.board import organ_metrics, title_of, total_metrics
 from flare.ranking.rules import RankingOptions
 from flare.reports.evaluation import organiser_page, participant_page
-from flare.reports.paper.methods import evaluation_methods
+from flare.reports.paper.scoring import evaluation_methods
 from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
 from flare.reports.scores import own_scores

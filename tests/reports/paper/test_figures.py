@@ -17,7 +17,7 @@ from flare.ranking.rules import RankingOptions, RankingRules
 from flare.reports.charts import field_chart, rank_ticks
 from flare.reports.paper.figures import write_evaluation_figures, write_ranking_figures
 from flare.reports.paper.files import write_analysis
-from flare.reports.paper.methods import evaluation_methods
+from flare.reports.paper.scoring import evaluation_methods
 from flare.reports.rank import rank
 from flare.reports.ranking.organisers import (
     mean_table,
