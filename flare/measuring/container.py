@@ -343,9 +343,5 @@ def keep_prediction(folder: Path, case: str, files: Sequence[Path]) -> None:
 def log_text(log: bytes) -> str:
     """The log of a container, without anything that a terminal would obey."""
     text = log.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    if not text:
-        return ""
-    return "".join(
-        f"{printable(line.expandtabs())}\n"
-        for line in text.removesuffix("\n").split("\n")
-    )
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return "".join(f"{printable(line.expandtabs())}\n" for line in lines)

@@ -16,7 +16,6 @@ import tarfile
 import threading
 import uuid
 from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
@@ -107,22 +106,18 @@ def take_out(
     is raised if the engine does not answer any more.
     """
     allowance = _Allowance(most_bytes, MOST_MAPS * most_bytes, answer_files)
-    process = engine.copy_out(holder, OUTPUTS)
-    alarm = threading.Timer(ANSWER_S, process.kill)
-    alarm.start()
-    try:
-        with explained():
-            irregular = _copy(cast("IO[bytes]", process.stdout), folder, allowance)
-            is_read = process.wait() == 0
-    except BrokenError:
-        is_read = False
-    finally:
-        alarm.cancel()
-        process.kill()
-        process.wait()
-        with suppress(OSError):
-            if process.stdout:
-                process.stdout.close()
+    with engine.copy_out(holder, OUTPUTS) as process:
+        alarm = threading.Timer(ANSWER_S, process.kill)
+        alarm.start()
+        try:
+            with explained():
+                irregular = _copy(cast("IO[bytes]", process.stdout), folder, allowance)
+                is_read = process.wait() == 0
+        except BrokenError:
+            is_read = False
+        finally:
+            alarm.cancel()
+            process.kill()
     if not is_read:
         engine.describe()  # if it does not answer, no team is at fault
         raise WrongOutputError("the engine cannot read it")

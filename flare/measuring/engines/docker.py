@@ -351,18 +351,10 @@ class Docker(Engine):
     ) -> tuple[str, ...]:
         # Its text, not its file, which somebody may replace while it is run.
         script = LEFTOVERS.read_text(encoding="utf-8")
-        return (
-            "sh",
-            "-c",
-            script,
-            LEFTOVERS.name,
-            self.program,
-            f"label={label}",
-            " ".join(tags),
-            " ".join(f"sha256:{image}" for image in images),
-            str(work),
-            *map(str, times_s),
-        )
+        identities = " ".join(f"sha256:{image}" for image in images)
+        what = (f"label={label}", " ".join(tags), identities, str(work))
+        start = ("sh", "-c", script, LEFTOVERS.name, self.program)
+        return (*start, *what, *map(str, times_s))
 
 
 def is_of_content(message: str) -> bool | None:

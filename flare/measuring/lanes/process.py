@@ -66,16 +66,11 @@ class LaneProcess:
         # It finds the modules that this one has.
         path = os.pathsep.join(p or str(Path.cwd()) for p in sys.path)
         with far_end:
+            descriptor = far_end.fileno()
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-c",
-                    PROGRAM,
-                    str(far_end.fileno()),
-                    str(os.getpid()),
-                ],
+                [sys.executable, "-c", PROGRAM, str(descriptor), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
-                pass_fds=(far_end.fileno(),),
+                pass_fds=(descriptor,),
                 env=os.environ | {"PYTHONPATH": path},
             )
         with suppress(OSError):  # if it has died, that is seen when it is asked

@@ -27,7 +27,7 @@ from flare.evaluation.errors import UploadError
 from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.plan import prepare
 from flare.evaluation.scoring.case import attempt_case
-from flare.evaluation.submission.find import Folder, find_references
+from flare.evaluation.submission.find import Folder, LabelMapFile, find_references
 from flare.platforms.board import files_text, key_of
 from flare.platforms.codabench.competition import (
     COMPETITION_YAML,
@@ -143,11 +143,16 @@ def write_bundle(options: BundleOptions) -> tuple[str, ...]:
     """
     challenge = read_challenge(options.challenge)
     text = check_references(options.ground_truth, challenge)
-    references = _references(options.ground_truth, challenge)
+    label_maps: tuple[LabelMapFile, ...] = ()
+    if challenge.organs:
+        label_maps = find_references(options.ground_truth, challenge)
+    tables = answer_reference_files(options.ground_truth, challenge)
+    references = {table.name: table for _, table in tables}
+    references |= {label_map.name: label_map.path for label_map in label_maps}
     board = leaderboard_for(challenge)
     program, is_plain = program_files(challenge, options.python)
     program |= _own_files(options, challenge, board)
-    seconds = _expected_s(options.ground_truth, challenge, is_plain=is_plain)
+    seconds = _expected_s(label_maps, challenge, is_plain=is_plain)
     _check(options, sum(file.stat().st_size for file in references.values()), seconds)
     name = safe(options.output.name)
     part = options.output.with_name(f".{options.output.name}.part")
@@ -179,20 +184,12 @@ def write_bundle(options: BundleOptions) -> tuple[str, ...]:
     )
 
 
-def _references(ground_truth: Path, challenge: Challenge) -> dict[str, Path]:
-    """The files with references, and nothing else that lies beside them."""
-    files = {f.name: f for _, f in answer_reference_files(ground_truth, challenge)}
-    if challenge.organs:
-        for reference in find_references(ground_truth, challenge):
-            files[reference.name] = reference.path
-    return files
-
-
-def _expected_s(ground_truth: Path, challenge: Challenge, *, is_plain: bool) -> float:
+def _expected_s(
+    references: tuple[LabelMapFile, ...], challenge: Challenge, *, is_plain: bool
+) -> float:
     """The time of an evaluation, by that of the largest reference as a prediction."""
-    if not challenge.organs:
+    if not references:
         return START_S
-    references = find_references(ground_truth, challenge)
     pairs = prepare(Folder(files=references), references, challenge).pairs
     largest = max(pairs, key=attrgetter("voxels"))
     seconds = attempt_case(largest, challenge=challenge, check_only=False).seconds

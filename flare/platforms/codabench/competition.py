@@ -86,9 +86,8 @@ class Leaderboard:
     @property
     def ordering(self) -> tuple[Column, ...]:
         """The columns that results are ordered by, the first of them first."""
-        shown = sorted(self.columns, key=lambda column: column.index)
-        primary = [column for column in shown if column.index == self.primary_index]
-        return (*primary, *(c for c in shown if c not in primary and not c.hidden))
+        primary = [c for c in self.columns if c.index == self.primary_index]
+        return (*primary, *(c for c in self._shown_columns if c not in primary))
 
     @property
     def ranked(self) -> Mapping[str, Order]:
@@ -164,12 +163,11 @@ def leaderboard_for(challenge: Challenge) -> Leaderboard:
     columns = []
     for index, metric in enumerate(metrics):
         columns.append(_column_of(metric, index, challenge.board.decimals))
-    # A missing score is the best to the site: the last submission is shown instead.
-    is_last = bool(challenge.gaps_text)
+    rule = SubmissionRule.FORCE_BEST
+    if challenge.gaps_text:  # a missing score is the best to the site
+        rule = SubmissionRule.FORCE_LAST
     return Leaderboard(
-        submission_rule=SubmissionRule.FORCE_LAST
-        if is_last
-        else SubmissionRule.FORCE_BEST,
+        submission_rule=rule,
         primary_index=metrics.index(ranked[0]),
         columns=tuple(columns),
     )
