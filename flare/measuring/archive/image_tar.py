@@ -249,10 +249,12 @@ class Layer:
             return len(path)
         if member.isfile():
             self.unpacked_bytes += member.size
-        if member.islnk():
-            node = self._hard_linked(path, member)
-        else:
+        node = self.nodes.get(absolute(member.linkname))
+        if not member.islnk():
             node = _node(name, member, archive)
+        elif node is None:
+            text = f"it holds {safe(path)}, a hard link to nothing that is before it"
+            raise BrokenError(text)
         self.nodes[path] = node
         if isinstance(node, str):
             self.links.add(path)
@@ -271,14 +273,6 @@ class Layer:
                 if path.startswith(f"{link}/"):
                     text = f"it holds {safe(path)}, which lies below a link"
                     raise BrokenError(text)
-
-    def _hard_linked(self, path: str, member: tarfile.TarInfo) -> Node:
-        """Return the node that a hard link leads to, which its layer has before it."""
-        target = self.nodes.get(absolute(member.linkname))
-        if target is None:
-            text = f"it holds {safe(path)}, a hard link to nothing that is before it"
-            raise BrokenError(text)
-        return target
 
 
 def _node(name: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> Node:

@@ -136,7 +136,7 @@ def _go_through(path: Path, folder: Path | None = None) -> Model:
             tree.add(entry, archive)
         while stored.read(PIECE_BYTES):
             pass
-    if not tree.has_file:
+    if _FILE not in tree.kinds.values():
         raise ModelError(path.name, "it holds no file")
     tree.make_links()
     return Model(path=path, sha256=stored.sha256(), unpacked_bytes=content.tell())
@@ -151,13 +151,8 @@ class _Tree:
 
     def __init__(self, budget: Budget, folder: Path | None) -> None:
         self._budget, self._folder = budget, folder
-        self._kinds = {".": _FOLDER}
+        self.kinds = {".": _FOLDER}
         self._targets: dict[str, str] = {}
-
-    @property
-    def has_file(self) -> bool:
-        """Whether one of them is a file."""
-        return _FILE in self._kinds.values()
 
     def add(self, entry: TarInfo, archive: TarFile) -> None:
         """Judge an entry, and make it, unless it is a link.
@@ -169,7 +164,7 @@ class _Tree:
             return
         self._add_parents(name)
         if entry.isdir():
-            if self._kinds.get(name) != _FOLDER:
+            if self.kinds.get(name) != _FOLDER:
                 self._enter(name, _FOLDER)
         elif entry.issym():
             self._targets[name] = _inner_target(name, entry.linkname)
@@ -189,11 +184,11 @@ class _Tree:
         # Above a folder that is there, all are: a path may have a thousand of them.
         missing: list[str] = []
         parent = posixpath.dirname(name) or "."
-        while parent not in self._kinds:
+        while parent not in self.kinds:
             missing.append(parent)
             parent = posixpath.dirname(parent) or "."
-        if self._kinds[parent] != _FOLDER:
-            inner = f"{safe(name)} in {safe(parent)}, which is {self._kinds[parent]}"
+        if self.kinds[parent] != _FOLDER:
+            inner = f"{safe(name)} in {safe(parent)}, which is {self.kinds[parent]}"
             raise BrokenError(f"it holds {inner}")
         for folder in reversed(missing):
             self._budget.take_entry(TarInfo(folder))
@@ -201,10 +196,10 @@ class _Tree:
 
     def _enter(self, name: str, kind: str, target: str = "") -> None:
         """Note a name that is new: which of two counts depends on the reader."""
-        if name in self._kinds:
+        if name in self.kinds:
             raise BrokenError(f"it holds {safe(name)} twice")
         self._budget.take_noted(len(name) + len(target))
-        self._kinds[name] = kind
+        self.kinds[name] = kind
         if kind == _FOLDER and self._folder:
             _make_folder(self._folder / name)
 

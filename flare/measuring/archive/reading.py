@@ -274,13 +274,12 @@ def environment_overrides(environment: Sequence[str]) -> tuple[str, ...]:
     >>> environment_overrides(["PATH=/bin", "LD_LIBRARY_PATH=/opt/lib:"])
     ('LD_LIBRARY_PATH=/opt/lib',)
     """
-    paths = [line for line in environment if line.startswith(f"{_LIBRARY_PATH}=")]
-    # The last of them counts.
-    for line in paths[-1:]:
-        value = line.partition("=")[2]
-        entries = re.split("[:;]", value)
-        if value and not all(entries):
-            return (f"{_LIBRARY_PATH}={':'.join(filter(None, entries))}",)
+    # Of several with one name, the last counts.
+    values = dict(line.partition("=")[::2] for line in environment)
+    value = values.get(_LIBRARY_PATH, "")
+    entries = re.split("[:;]", value)
+    if value and not all(entries):
+        return (f"{_LIBRARY_PATH}={':'.join(filter(None, entries))}",)
     return ()
 
 

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ class PhaseSource:
         self._clients = {client.mark: client for client in clients}
         self._used = [*used]
         self._odd: set[str] = set()
-        self._tokens_text = ""
+        self._tell_once, self._warn_once = cache(_log.info), cache(_log.error)
 
     @property
     def name(self) -> str:
@@ -104,10 +105,9 @@ class PhaseSource:
     def _tell_tokens(self) -> None:
         """Tell how many tokens are left that have claimed nothing, if it changes."""
         unused = self._clients.keys() - {*self._used, *self._odd}
-        text = f"{len(unused)} of {len(self._clients)} tokens have claimed nothing yet"
-        if len(self._clients) > 1 and text != self._tokens_text:
-            _log.info("%s", text)
-        self._tokens_text = text
+        text, count = "%d of %d tokens have claimed nothing yet", len(self._clients)
+        if count > 1:
+            self._tell_once(text, len(unused), count)
 
     def claimable(self) -> list[Submission]:
         """Submissions that no service has claimed, the oldest first.
@@ -121,9 +121,8 @@ class PhaseSource:
             try:
                 readable.append(self._submission(value, mark))
             except PlatformError as error:
-                if (key := str(value.get("pk"))) not in self._odd:
-                    _log.error("%s: not claimed: %s", safe(key), error)
-                self._odd.add(key)
+                key = safe(str(value.get("pk")))
+                self._warn_once("%s: not claimed: %s", key, str(error))
         return readable
 
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
@@ -285,8 +284,7 @@ class PhaseSource:
             try:
                 evaluations = self._seen_by(self._clients[mark])
             except TokenError as error:
-                if mark not in self._odd:
-                    _log.error("The token %s is left out: %s", mark, error)
+                self._warn_once("The token %s is left out: %s", mark, str(error))
                 self._odd.add(mark)
                 refusals.append(error)
                 continue
