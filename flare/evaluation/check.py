@@ -382,42 +382,56 @@ def _label_map_references(
 def _gap_lines(
     volumes: Mapping[str, Sequence[float]], cases: int, challenge: Challenge
 ) -> Iterator[str]:
-    """A line on columns that can have no value, and which they are, if any can."""
-    if not challenge.gaps_text:
-        return
-    columns: list[str] = []
-    for name in challenge.metrics:
-        columns += _columns_with_gaps(name, volumes, cases, challenge)
+    """Lines on columns that can have no value, or that of one case which is secret."""
+    empty: list[str] = []
+    secret: list[str] = []
+    for metric in map(METRICS.__getitem__, challenge.metrics):
+        numbers = _fewest_cases(metric, volumes, cases, challenge)
+        empty += [column for column, number in numbers.items() if not number]
+        if metric.tells_means and not metric.tells_cases:
+            secret += [column for column, number in numbers.items() if number < 2]
+    if challenge.gaps_text:
+        yield f"{challenge.gaps_text} With these references, {_empty(empty, challenge)}"
+    if secret:
+        yield (
+            "Columns for no public board, as they can be of one case, and tell of its"
+            f" reference: {listing(secret)}."
+        )
+
+
+def _empty(columns: Sequence[str], challenge: Challenge) -> str:
+    """The end of a sentence that names them, and those that are ranked."""
+    if not columns:
+        return "each column has a value."
     ranked = [rule.metric for rule in challenge.ranked if rule.metric in columns]
-    text = "each column has a value"
-    if columns:
-        text = f"that can be {listing(columns)}; ranked: {listing(ranked) or 'none'}"
-    yield f"{challenge.gaps_text} With these references, {text}."
+    return f"that can be {listing(columns)}; ranked: {listing(ranked) or 'none'}."
 
 
-def _columns_with_gaps(
-    name: str, volumes: Mapping[str, Sequence[float]], cases: int, challenge: Challenge
-) -> list[str]:
-    """Its mean, where each organ in it can lack a value, and columns of such organs."""
-    has_mean, columns = False, []
-    for organ in (organ for organ in challenge.organs if organ.has(name)):
-        if _can_lack(METRICS[name], len(volumes[organ.name]), cases, challenge):
-            columns.append(f"{name}_{organ.name}")
-        else:
-            has_mean = has_mean or organ.in_mean
-    return columns if has_mean else [name, *columns]
+def _fewest_cases(
+    metric: Metric,
+    volumes: Mapping[str, Sequence[float]],
+    cases: int,
+    challenge: Challenge,
+) -> dict[str, int]:
+    """The fewest cases that have a value, by column; the mean comes first.
 
-
-def _can_lack(metric: Metric, present: int, cases: int, challenge: Challenge) -> bool:
-    """Whether an organ that some references have may have no value on any case."""
-    absent, needs_lesions = challenge.absent_organs, False
+    It has one wherever an organ in it has one.
+    """
+    absent, needs_reference, needs_lesions = challenge.absent_organs, True, False
     if isinstance(metric, LesionMetric):
-        if not metric.needs_reference:
-            return False
-        needs_lesions = metric.needs_lesions
+        needs_reference, needs_lesions = metric.needs_reference, metric.needs_lesions
     goes_absent = needs_lesions or LEFT_OUT in (absent.in_both, absent.in_reference)
     goes_present = absent.in_prediction == LEFT_OUT
-    return (goes_present or not present) and (goes_absent or present == cases)
+    numbers = {metric.name: 0}
+    for organ in (organ for organ in challenge.organs if organ.has(metric.name)):
+        present = len(volumes[organ.name])
+        number = cases
+        if needs_reference:
+            number -= present * goes_present + (cases - present) * goes_absent
+        numbers[f"{metric.name}_{organ.name}"] = number
+        if organ.in_mean:
+            numbers[metric.name] = max(numbers[metric.name], number)
+    return numbers
 
 
 def _doubt_lines(doubts: Sequence[tuple[str, str]]) -> Iterator[str]:

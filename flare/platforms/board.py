@@ -14,6 +14,7 @@ from flare.challenge.answers import KINDS
 from flare.challenge.formats import CASE, PLAIN_NAMES
 from flare.challenge.metrics import (
     ANSWER_METRICS,
+    LEFT_OUT,
     Better,
     Metric,
     lesions_by,
@@ -52,9 +53,11 @@ def organ_metrics(challenge: Challenge) -> list[Metric]:
 
 
 def _means(challenge: Challenge) -> list[Metric]:
+    # A prediction that decides what is left out decides how many cases a mean is of.
+    cases = 1 if challenge.absent_organs.in_prediction == LEFT_OUT else 2
     with lesions_by(challenge.lesions):
         metrics = [*map(metric_named, challenge.metrics)]
-    return [metric for metric in metrics if metric.tells_means or metric.tells_cases]
+    return [metric for metric in metrics if metric.is_told(cases)]
 
 
 def ranked_metrics(challenge: Challenge, metrics: Iterable[Metric]) -> list[Metric]:

@@ -285,7 +285,9 @@ LEAVES = dict.fromkeys(("in_both", "in_reference", "in_prediction"), "left_out")
         (LEAVES, ["dsc"], "that can be dsc, dsc_liver, dsc_kidney, dsc_spleen,"
          " dsc_pancreas; ranked: dsc"),
         ([], ["dsc", "missed_volume"], "that can be missed_volume_spleen,"
-         " missed_volume_pancreas; ranked: none"),
+         " missed_volume_pancreas; ranked: none.\nColumns for no public board, as they"
+         " can be of one case, and tell of its reference: missed_volume_kidney,"
+         " missed_volume_spleen, missed_volume_pancreas"),
         (["in_both", "in_reference"], ["false_volume", "dsc"], "that can be"
          " dsc_spleen, dsc_pancreas; ranked: none"),
         ([], ["dsc"], ""),

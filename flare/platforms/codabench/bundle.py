@@ -149,9 +149,9 @@ def write_bundle(options: BundleOptions) -> tuple[str, ...]:
     tables = answer_reference_files(options.ground_truth, challenge)
     references = {table.name: table for _, table in tables}
     references |= {label_map.name: label_map.path for label_map in label_maps}
-    board = leaderboard_for(challenge)
+    board = leaderboard_for(challenge, len(label_maps))
     program, is_plain = program_files(challenge, options.python)
-    program |= _own_files(options, challenge, board)
+    program |= _own_files(options, challenge, board, len(label_maps))
     seconds = _expected_s(label_maps, challenge, is_plain=is_plain)
     _check(options, sum(file.stat().st_size for file in references.values()), seconds)
     name = safe(options.output.name)
@@ -246,7 +246,7 @@ def _texts(
 
 
 def _own_files(
-    options: BundleOptions, challenge: Challenge, board: Leaderboard
+    options: BundleOptions, challenge: Challenge, board: Leaderboard, cases: int
 ) -> dict[str, bytes]:
     """The program that the site runs, its settings, and an own challenge file."""
     files = {
@@ -258,8 +258,10 @@ def _own_files(
         name = Path(name).name
         files[name] = Path(options.challenge).read_bytes()
     columns = []
-    for column, metric in zip(board.columns, board_metrics(challenge), strict=True):
-        columns.append((column.key, key_of(metric), column.precision))
+    metrics = board_metrics(challenge, cases)
+    for column, metric in zip(board.columns, metrics, strict=True):
+        fewest_cases = 1 if metric.is_told(1) else 2
+        columns.append((column.key, key_of(metric), column.precision, fewest_cases))
     settings = {
         "challenge": name,
         "columns": columns,

@@ -151,14 +151,14 @@ def _check_filled(**lists: Sized) -> None:
         check(len(values) > 0, key, [], "a list with an entry")
 
 
-def leaderboard_for(challenge: Challenge) -> Leaderboard:
+def leaderboard_for(challenge: Challenge, cases: int) -> Leaderboard:
     """The board of a challenge: means and values of answers, then single organs.
 
     It is ordered by the first of them that the challenge file ranks by. What
-    participants may not know is no column: the site's API sends the scores of hidden
-    columns to everybody.
+    participants may not know, of so many cases, is no column: the site's API sends the
+    scores of hidden columns to everybody.
     """
-    metrics = board_metrics(challenge)
+    metrics = board_metrics(challenge, cases)
     ranked = ranked_metrics(challenge, metrics) or metrics
     columns = []
     for index, metric in enumerate(metrics):
@@ -173,9 +173,10 @@ def leaderboard_for(challenge: Challenge) -> Leaderboard:
     )
 
 
-def board_metrics(challenge: Challenge) -> list[Metric]:
+def board_metrics(challenge: Challenge, cases: int) -> list[Metric]:
     """The metrics of the columns, in their order."""
-    return [*total_metrics(challenge), *organ_metrics(challenge)]
+    metrics = (*total_metrics(challenge), *organ_metrics(challenge))
+    return [metric for metric in metrics if metric.is_told(cases)]
 
 
 def _column_of(metric: Metric, index: int, decimals: int | None) -> Column:

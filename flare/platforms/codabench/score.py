@@ -42,13 +42,14 @@ def score(settings: dict[str, Any], work: str) -> dict[str, float]:
     metrics = Path(work, "metrics.json")
     words = [f"--page={settings['page']}", f"--output={OUTPUT / PAGE}"]
     run_kit(end, "report", str(metrics), *words)
-    aggregates = json.loads(metrics.read_text(encoding="utf-8"))["aggregates"]
+    content = json.loads(metrics.read_text(encoding="utf-8"))
     scores = {}
-    for key, name, decimals in settings["columns"]:
-        value = aggregates.get(name)
+    for key, name, decimals, fewest_cases in settings["columns"]:
+        value = content["aggregates"].get(name)
         # With NaN the site keeps no scores at all; a missing one is the best to it.
-        if value is None and name in aggregates and settings.get("may_lack"):
-            continue  # it is left out of all cases
+        values = [*content["case"].get(name.removesuffix("_mean"), {}).values()]
+        if values and len(values) - values.count(None) < fewest_cases:
+            continue  # the challenge leaves out all cases, or all that may be told
         if not (isinstance(value, int | float) and math.isfinite(value)):
             text = f"The evaluation has no number for {name}."
             raise Failure(f"{text} Please tell the organisers.")

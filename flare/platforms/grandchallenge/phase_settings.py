@@ -96,11 +96,13 @@ def _ranking_by(ranked: Sequence[Metric], metrics: Sequence[Metric]) -> list[Col
 def _columns(metrics: Iterable[Metric]) -> list[Column]:
     """The columns of metrics, which are shown, and not ranked.
 
-    Only the mean over cases has a standard deviation beside it.
+    Only the mean over cases has a standard deviation beside it; not if no single case
+    may be told, as of two cases both follow from these.
     """
     columns = []
     for metric in metrics:
-        error_path = f"aggregates.{metric.name}_std" if metric.is_of_each_case else ""
+        has_deviation = metric.is_of_each_case and metric.tells_cases
+        error_path = f"aggregates.{metric.name}_std" if has_deviation else ""
         column = Column(
             title=title_of(metric),
             path=f"aggregates.{key_of(metric)}",

@@ -4,11 +4,13 @@ import json
 import re
 import sys
 import zipfile
+from dataclasses import replace
 from importlib.machinery import SourcelessFileLoader
 
 import pytest
 import yaml
 
+from flare.challenge.organs import AbsentOrgans
 from flare.challenge.reading import read_challenge
 from flare.common.errors import OutputError
 from flare.evaluation.errors import UploadError
@@ -92,8 +94,16 @@ def test_the_settings_are_yaml_that_names_what_closes_a_trap(bundle):
 
 
 def test_columns_are_of_what_participants_may_know(own):
-    """The site has room for 36 characters of a title or a key."""
-    board = leaderboard_for(read_challenge(own))
+    """The site has room for 36 characters of a title or a key.
+
+    A mean that may be of one case alone, by a prediction's choice, is as secret as that
+    case.
+    """
+    isles = read_challenge("isles24")
+    chosen = replace(isles, absent_organs=AbsentOrgans(in_prediction="left_out"))
+    for rules, cases, columns in ((isles, 2, 8), (isles, 1, 2), (chosen, 2, 2)):
+        assert len(leaderboard_for(rules, cases).columns) == columns
+    board = leaderboard_for(read_challenge(own), 2)
 
     assert board.primary_index == 1
     assert [

@@ -56,6 +56,11 @@ def write_shifted(app):
     write_cases(folder, case_names(2), labels=organ_boxes(shift=1))
 
 
+def change_settings(app, **settings):
+    file = app / "program" / "settings.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+
+
 def outputs(app):
     return {file.name: file.read_text() for file in (app / "output").iterdir()}
 
@@ -94,6 +99,9 @@ def test_what_is_left_out_of_all_cases_is_no_score(make_app, tmp_path, capfd):
     rules = read_challenge(challenge)
     assert "on no board that ranks by it" in files_text(rules)
     assert "on no board that" in check_references(tmp_path / "labels", rules)
+    change_settings(app, columns=[(n, "dsc_liver_mean", 1, n) for n in (2, 3)])
+    run_scoring(app)
+    assert json.loads(outputs(app)["scores.json"]) == {"2": 0.9}  # of both cases
     bundle, scores_json = tmp_path / "bundle.zip", app / "output" / "scores.json"
     with zipfile.ZipFile(bundle) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -144,7 +152,11 @@ def test_label_maps_and_answers_have_the_scores_of_an_evaluation(make_app, tmp_p
         (1, {}, r"Missing 1 of 2 cases: validation_002.nii.gz\..*\[F05\]"),
         (0, {}, r".* holds no label map \(it is empty\)\..*\[F01\]"),
         (1, {"time_limit_s": 0}, "The evaluation was not done in its time"),
-        (2, {"columns": [("dsc", "dsc_x", 4)]}, "The evaluation has no number for dsc"),
+        (
+            2,
+            {"columns": [("dsc", "dsc_x", 4, 1)]},
+            "The evaluation has no number for dsc",
+        ),
     ],
     ids=["refused", "nothing", "late", "no number"],
 )
@@ -155,8 +167,7 @@ def test_without_scores_there_is_a_page_with_the_reason(
     if count:
         write_cases(app / "input" / "res", case_names(count), labels=organ_boxes())
     (app / "input" / "res" / "metadata").write_text("exitCode: 0\n")
-    file = app / "program" / "settings.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+    change_settings(app, **settings)
 
     run = run_scoring(app)
 

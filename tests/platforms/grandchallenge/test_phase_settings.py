@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from flare.challenge.metrics import Better
+from flare.challenge.metrics import METRICS, Better
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import RankedMetric
 from flare.cli.main import main
@@ -58,6 +58,10 @@ def test_every_edition_has_such_a_phase_beside_the_other_ones(name):
     first = rules.ranking[0].metric if rules.ranking else "dsc"
     path = f"{first}_mean" if rules.organs else first
     assert phase_of(name).score_jsonpath == f"aggregates.{path}"
+    # Of two cases, a mean and its deviation tell both.
+    secret = [m.name for m in METRICS.values() if not m.tells_cases]
+    paths = [path for phase in settings.values() for _, _, path in phase.columns]
+    assert not [path for path in paths if any(name in path for name in secret)]
 
 
 def test_the_page_says_what_an_image_needs():
