@@ -274,32 +274,16 @@ def read_results(
     needs_all: bool = True,
     ties_by: Sequence[RankedMetric] = (),
 ) -> ResultTable:
-    """Read the results of all teams.
+    """Read the results of all teams by some metrics, and the columns of `ties_by`.
 
-    Parameters
-    ----------
-    source : Path or DataFrame
-        A folder with a folder for each team; or a table of a form that
-        `flare.ranking.table_rows` knows, as a CSV file or in memory.
-    metrics : sequence of RankedMetric
-        What to read. Of one with a ``trace_tolerance_mb``, instead of what
-        efficiency.csv has, the area under the part of the GPU memory in
-        traces/CASE.csv that is above it. A table has no traces: its areas are taken as
-        such areas.
-    challenge : Challenge
-        By whose rules folders of teams should have been scored. A table may also have
-        its other metrics.
-    needs_all : bool
-        Whether running time and memory have to be there, too, where the folders tell
-        that no team was measured, and other metrics are left to rank by.
-    ties_by : sequence of RankedMetric
-        Columns that order teams which are equal: read like the metrics, not ranked.
-
-    Raises
-    ------
-    RankingError
-        If something contradicts itself, or no team has a value of a metric; the message
-        names rows or files.
+    The source is a folder with a folder for each team; or a table of a form that
+    `flare.ranking.table_rows` knows, as a CSV file or in memory, which may also have
+    other metrics of the challenge. Of a metric with a ``trace_tolerance_mb``, the area
+    under the part of the GPU memory in traces/CASE.csv that is above it is read in
+    place of what efficiency.csv has; a table has no traces, and has such areas. With
+    `needs_all`, running time and memory have to be there, too, where folders tell that
+    no team was measured, and other metrics are left to rank by. A RankingError is
+    raised if something contradicts itself, or no team has a value of a metric.
     """
     names = [rule.metric for rule in metrics]
     columns = {rule.metric: rule for rule in (*metrics, *ties_by)}

@@ -26,19 +26,10 @@ FEWEST_VALUES = 10
 def draw_places(
     counts: Iterable[int], *, draws: int = DRAWS, seed: int = SEED
 ) -> list[Integers]:
-    """Draw as many places as there are, with replacement [1]_.
+    """Draw as many places of cases, from 0, as there are, with replacement [1]_.
 
-    Parameters
-    ----------
-    counts : iterable of int
-        Numbers of cases, one after the other drawn by one generator.
-    draws, seed : int
-        How often, and the seed: equal ones give equal draws.
-
-    Returns
-    -------
-    list of ndarray of int, each of shape (draws, count)
-        The places of cases, from 0.
+    One generator, of which equal seeds give equal draws, draws for each count after the
+    other: arrays of shape (draws, count).
 
     References
     ----------

@@ -20,14 +20,8 @@ def roc_points(
 ) -> list[tuple[float, float]]:
     """The corners of the ROC curve, from (0, 0) to (1, 1) [1]_.
 
-    Each is the share of negative and of positive cases with a score from a threshold
-    on.
-
-    Parameters
-    ----------
-    is_positive : ndarray of bool, shape (cases,)
-        The class of each case; both are there.
-    scores : ndarray of float, shape (cases,)
+    Each is the share of negative and of positive cases, of which there are both, with a
+    score from a threshold on.
 
     References
     ----------

@@ -25,19 +25,10 @@ DECIMALS = 12
 def compare_by_signed_ranks(values: Values) -> tuple[Values, Values, Values]:
     """The one-sided test of each row with each other, paired by column.
 
-    One row is compared with all after it at a time: the differences of all pairs at
-    once would need gigabytes.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (rows, cases)
-        Smaller is better.
-
-    Returns
-    -------
-    tuple of ndarray of float, each of shape (rows, rows)
-        The p-values, the effects and the numbers of equal values: of the first row as
-        the better one, with the second.
+    Values have the shape (rows, cases), and smaller ones are better. The p-values, the
+    effects and the numbers of equal values are those of the first row as the better
+    one, with the second; each has the shape (rows, rows). One row is compared with all
+    after it at a time: the differences of all pairs at once would need gigabytes.
     """
     p, effects, zeros = np.zeros((3, len(values), len(values)))
     for number, row in enumerate(values[:-1]):
@@ -53,7 +44,7 @@ def compare_by_signed_ranks(values: Values) -> tuple[Values, Values, Values]:
 def compare_by_draws(values: Values) -> tuple[Values, Values, Values]:
     """The share of draws in which each row is not better than each other.
 
-    Parameters and results are those of `compare_by_signed_ranks`, with draws for cases.
+    Values and results are those of `compare_by_signed_ranks`, with draws for cases.
     """
     p, effects, zeros = np.zeros((3, len(values), len(values)))
     count = max(values.shape[1], 1)
@@ -71,12 +62,8 @@ def steps(before: Values, after: Values) -> Values:
 
     In binary fractions 0.9 - 0.8 and 0.8 - 0.7 differ by 1e-16, and would not share a
     rank. So differences are rounded to a trillionth, or, in a row with values of 10 and
-    more, to 13 digits of the largest: no value is that precise.
-
-    Parameters
-    ----------
-    before, after : ndarray of float, shape (tests, cases) or (cases,)
-        Without NaN; not both of the second shape.
+    more, to 13 digits of the largest: no value is that precise. Values have the shape
+    (tests, cases), or one side (cases,), and none is NaN.
 
     Examples
     --------
@@ -94,17 +81,10 @@ def steps(before: Values, after: Values) -> Values:
 def signed_ranks(differences: Values) -> tuple[Values, Values]:
     """The signed-rank test of each row [1]_, for either sign of an advantage.
 
-    Parameters
-    ----------
-    differences : ndarray of float, shape (tests, cases)
-        Made by `steps`; 0 on cases that are left out.
-
-    Returns
-    -------
-    tuple of ndarray of float, each of shape (2, tests)
-        The p-values and the effects, first as if positive differences were an
-        advantage, then as if negative ones were. The effect is the matched-pairs
-        rank-biserial correlation [2]_.
+    The differences, of shape (tests, cases), are made by `steps`, and 0 on cases that
+    are left out. The p-values and the effects, matched-pairs rank-biserial correlations
+    [2]_, have the shape (2, tests): first as if positive differences were an advantage,
+    then as if negative ones were.
 
     References
     ----------

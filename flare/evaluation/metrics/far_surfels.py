@@ -138,17 +138,10 @@ def _along_z(squares: Floats, along_z: Floats, codes: Bytes) -> Measured:
     """Distances and codes of the surfels among some corners of some slices.
 
     The nearest surfel is the least of the squares within a slice plus the square of the
-    way to that slice. Slices are tried from the nearest on, so the search ends where
-    the way along z alone is longer than all that was found.
-
-    Parameters
-    ----------
-    squares : ndarray of float, shape (n, corners)
-        Squares of the distances within each slice that has the other mask.
-    along_z : ndarray of float, shape (n, slices)
-        Squares of the ways to these slices.
-    codes : ndarray of int, shape (slices, corners)
-        The codes of the corners, of which not all are surfels.
+    way to that slice, `squares` of shape (n, corners) and `along_z` of (n, slices) for
+    the n slices that have the other mask. Slices are tried from the nearest on, so the
+    search ends where the way along z alone is longer than all that was found. `codes`
+    have the shape (slices, corners); not all are surfels.
     """
     is_listed = is_surfel(codes)
     number = np.count_nonzero(is_listed)

@@ -74,20 +74,11 @@ def side_of(
     areas: Floats,
     totals: Counts,
 ) -> Side:
-    """Sort the distances of all surfels of one mask.
+    """Sort the distances of all surfels of one mask, near to the other one or far.
 
-    Parameters
-    ----------
-    near, near_counts : Measured, ndarray of int
-        Surfels near to the other mask, and how many have that distance and code.
-    far : iterable of Measured
-        Those that are far from it.
-    areas, totals : ndarray, shape (256,)
-        By code: the area of a surfel in mm2, and how many the mask has.
-
-    Notes
-    -----
-    Each surfel has an entry of its own, as in the official package, whose sums depend
+    `near_counts` has how many of the near ones have that distance and code; `areas` and
+    `totals` have, by code, the area of a surfel in mm2, and how many the mask has. Each
+    surfel has an entry of its own, as in the official package, whose sums depend
     on their order; only a surface of more than `KEPT` has one entry for equal surfels.
     """
     area = math.fsum(totals * areas)
