@@ -11,7 +11,7 @@ from flare.challenge.metrics import Better, MetricName, metric_named, metrics_in
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Count, Text
 from flare.ranking.rank import Analysis
-from flare.ranking.ranks import Board, Values, missing_values
+from flare.ranking.ranks import Board, Flags, Values, missing_values
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import ResultTable
 from flare.ranking.uncertainty import PairTest, compare_pairs
@@ -155,7 +155,8 @@ def team_means(
         column_best = _best(complete, better)
         best |= column_best
         if analysis and has_tests:
-            tests = _tests_of(analysis, column, better, values[:competing])
+            flags = is_left_out[:competing]
+            tests = _tests_of(analysis, column, better, values[:competing], flags)
             level |= _level(complete, column_best, tests)
     return Means(
         rows=tuple(rows),
@@ -200,7 +201,7 @@ def _direction(
 
 
 def _tests_of(
-    analysis: Analysis, column: str, better: Better, values: Values
+    analysis: Analysis, column: str, better: Better, values: Values, is_left_out: Flags
 ) -> Sequence[PairTest]:
     """The tests of a column: the ranking's, or new ones of what is not ranked."""
     tests = [test for test in analysis.tests if test.metric == column]
@@ -212,6 +213,7 @@ def _tests_of(
         cases=analysis.table.cases,
         values=values[:, :, np.newaxis],
         rules=rules,
+        is_left_out=is_left_out[:, :, np.newaxis],
     )
     return compare_pairs(board)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -58,9 +58,9 @@ class Board:
     """The group of each case, if teams are ranked in groups."""
     ties: Board | None = None
     """The columns that order the teams which the ranking leaves equal, if any do."""
-    is_left_out: Flags | None = None
-    """Flags of the values that a rule of the challenge leaves out; None without any.
-    Where teams are ranked on a case, it leaves out all or none."""
+    is_left_out: Flags
+    """Flags of the values that a rule of the challenge leaves out: where teams are
+    ranked on a case, all or none."""
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -84,17 +84,13 @@ class Board:
         one of a draw in which all of its values are left out.
         """
         values = np.where(np.isnan(self.values), self.counted, self.values)
-        means = []
+        values, means = np.where(self.is_left_out, 0, values), []
         for cases in self.members:
-            totals: Any = counts[:, cases].sum(axis=1)[:, None]
-            if self.is_left_out is not None:
-                is_in = ~self.is_left_out[:, cases]
-                totals = np.tensordot(counts[:, cases], is_in, axes=(1, 1))
-                totals = totals.swapaxes(0, 1).astype(float)
-                totals[totals == 0] = math.nan
-                values[:, cases] = np.where(is_in, values[:, cases], 0)
+            is_in = (~self.is_left_out[:, cases]).astype(float)
+            totals = np.tensordot(counts[:, cases], is_in, axes=(1, 1))
+            totals[totals == 0] = math.nan
             sums = np.tensordot(counts[:, cases], values[:, cases], axes=(1, 1))
-            means.append(sums.swapaxes(0, 1) / totals)
+            means.append((sums / totals).swapaxes(0, 1))
         # Sums of the same values in another order differ in their last bits.
         return rounded(np.stack(means, axis=2), ".12g")
 
@@ -125,8 +121,7 @@ class Board:
         for number, rule in enumerate(self.rules.metrics):
             worst = missing_values(rule.metric, rule.failed, self.worst)
             counted[:, number] = worst
-        if self.is_left_out is not None:
-            counted[self.is_left_out.all(axis=0)] = math.nan
+        counted[self.is_left_out.all(axis=0)] = math.nan
         return counted
 
     @cached_property
@@ -147,8 +142,7 @@ class Board:
             columns.append(np.where(is_least, np.fmax(column, worst_value), column))
         replacements = np.nan_to_num(np.stack(columns, axis=1))
         filled = np.where(np.isnan(self.comparable), replacements, self.comparable)
-        if self.is_left_out is not None:
-            filled[self.is_left_out] = math.nan
+        filled[self.is_left_out] = math.nan
         return filled
 
     @cached_property
@@ -162,7 +156,7 @@ class Board:
         A metric that is left out on a case ranks nobody there.
         """
         ranks = ranks_of(values, rules)
-        if self.is_left_out is not None and not rules.scheme.is_of_means:
+        if not rules.scheme.is_of_means:
             ranks[:, self.is_left_out.any(axis=0)] = 0
         return ranks
 
@@ -194,8 +188,7 @@ class Board:
             return None
         number = self.rules.names.index("dsc")
         column = np.nan_to_num(self.values[:, :, number])
-        if self.is_left_out is not None:
-            column[self.is_left_out[:, :, number]] = math.nan
+        column[self.is_left_out[:, :, number]] = math.nan
         return np.asarray(column)
 
     def on(self, numbers: Sequence[int]) -> Board:
@@ -208,12 +201,8 @@ class Board:
             worst={name: on_all[list(numbers)] for name, on_all in self.worst.items()},
             groups=tuple(self.groups[number] for number in numbers if self.groups),
             ties=self.ties.on(numbers) if self.ties else None,
-            is_left_out=self._flags(np.s_[:, list(numbers)]),
+            is_left_out=self.is_left_out[:, list(numbers)],
         )
-
-    def _flags(self, places: Any) -> Flags | None:
-        """The flags at some places."""
-        return None if self.is_left_out is None else self.is_left_out[places]
 
     def by(self, is_chosen: Sequence[bool]) -> Board:
         """The board of some metrics, without a gate, which is one of label maps."""
@@ -222,7 +211,7 @@ class Board:
         return replace(
             self,
             values=self.values[places],
-            is_left_out=self._flags(places),
+            is_left_out=self.is_left_out[places],
             rules=replace(self.rules, metrics=metrics, gate_dsc=0.0),
             spreads=None,
         )

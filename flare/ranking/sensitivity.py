@@ -62,19 +62,28 @@ class Scheme:
 
 def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]:
     """Rank the teams in other ways; each way changes one thing about the rules."""
-    final_ranks = dict(zip(board.teams, board.final_ranks, strict=True))
-    schemes = []
-    for name, ranks, left_out in _all_schemes(board, tests):
-        before = ranks_before(final_ranks, left_out)
-        scheme = Scheme(
-            name=name,
-            ranks=dict(zip(before, ranks, strict=True)),
-            before=before,
-            tau=kendall_tau([*before.values()], ranks),
-            left_out=left_out,
+    schemes = [_scheme(board, *named) for named in _all_schemes(board, tests)]
+    for number, team in enumerate(board.teams if len(board.teams) > 2 else ()):
+        name, ranks = (
+            f"without team {printable(team)}",
+            ranks_without_team(board, number),
         )
-        schemes.append(scheme)
+        schemes.append(_scheme(board, name, ranks, team))
     return tuple(schemes)
+
+
+def _scheme(
+    board: Board, name: str, ranks: tuple[int, ...], left_out: str | None = None
+) -> Scheme:
+    final_ranks = dict(zip(board.teams, board.final_ranks, strict=True))
+    before = ranks_before(final_ranks, left_out)
+    return Scheme(
+        name=name,
+        ranks=dict(zip(before, ranks, strict=True)),
+        before=before,
+        tau=kendall_tau([*before.values()], ranks),
+        left_out=left_out,
+    )
 
 
 def ranks_before(ranks: Mapping[str, int], left_out: str | None) -> dict[str, int]:
@@ -84,57 +93,42 @@ def ranks_before(ranks: Mapping[str, int], left_out: str | None) -> dict[str, in
     return dict(zip(teams, places, strict=True))
 
 
-def _all_schemes(
-    board: Board, tests: Sequence[PairTest]
-) -> Iterator[tuple[str, tuple[int, ...], str | None]]:
-    """Name and ranks of each scheme, and the team that it leaves out."""
+NamedRanks = Iterator[tuple[str, tuple[int, ...]]]
+"""The names of schemes, and the ranks of all teams by them."""
+
+
+def _all_schemes(board: Board, tests: Sequence[PairTest]) -> NamedRanks:
     for name, rules in _one_change(board.rules):
-        yield name, replace(board, rules=rules).final_ranks, None
+        yield name, replace(board, rules=rules).final_ranks
     if board.rules.scheme.is_of_means:
         yield from _schemes_beside_means(board)
     elif board.rules.has_cases:
         yield from _schemes_over_cases(board)
     for is_adjusted, name in ((False, "unadjusted"), (True, "Holm")):
         ranks = ranks_by_tests(board, tests, is_adjusted=is_adjusted)
-        yield f"tests ({name}), then rank", ranks, None
+        yield f"tests ({name}), then rank", ranks
     if len(board.rules.metrics) > 1:
         yield from _schemes_without_a_metric(board)
-    if len(board.teams) > 2:
-        for number, team in enumerate(board.teams):
-            yield (
-                f"without team {printable(team)}",
-                ranks_without_team(board, number),
-                team,
-            )
 
 
-def _schemes_over_cases(
-    board: Board,
-) -> Iterator[tuple[str, tuple[int, ...], None]]:
+def _schemes_over_cases(board: Board) -> NamedRanks:
     """The schemes that go on cases: the value of all together is its own median."""
     rules = replace(board.rules, average=Average.MEDIAN)
-    yield "rank, then median", replace(board, rules=rules).final_ranks, None
+    yield "rank, then median", replace(board, rules=rules).final_ranks
     for average in Average:
-        ranks = aggregate_ranks(board, average)
-        yield f"{average.value} of values, then rank", ranks, None
+        yield f"{average.value} of values, then rank", aggregate_ranks(board, average)
 
 
-def _schemes_beside_means(
-    board: Board,
-) -> Iterator[tuple[str, tuple[int, ...], None]]:
+def _schemes_beside_means(board: Board) -> NamedRanks:
     """The schemes that rank no means, or those of all cases in place of groups."""
     rules = replace(board.rules, scheme=PLAIN_SCHEME)
-    yield "rank on each case, then mean", replace(board, rules=rules).final_ranks, None
-    ranks = aggregate_ranks(board, Average.MEDIAN)
-    yield "median of values, then rank", ranks, None
+    yield "rank on each case, then mean", replace(board, rules=rules).final_ranks
+    yield "median of values, then rank", aggregate_ranks(board, Average.MEDIAN)
     if board.groups:
-        without_groups = replace(board, groups=())
-        yield "without groups", without_groups.final_ranks, None
+        yield "without groups", replace(board, groups=()).final_ranks
 
 
-def _schemes_without_a_metric(
-    board: Board,
-) -> Iterator[tuple[str, tuple[int, ...], None]]:
+def _schemes_without_a_metric(board: Board) -> NamedRanks:
     """The schemes that leave out a metric; not the one that a gate depends on."""
     rules = board.rules
     for index, metric in enumerate(rules.names):
@@ -143,7 +137,7 @@ def _schemes_without_a_metric(
         metrics = rules.metrics[:index] + rules.metrics[index + 1 :]
         ranks = np.delete(board.doubled_ranks, index, axis=2)
         sums = rank_sums(ranks, replace(rules, metrics=metrics))
-        yield f"without {metric}", board.ranks_by(sums), None
+        yield f"without {metric}", board.ranks_by(sums)
 
 
 def ranks_without_team(board: Board, number: int) -> tuple[int, ...]:
@@ -153,7 +147,7 @@ def ranks_without_team(board: Board, number: int) -> tuple[int, ...]:
     """
     rules, team_values = board.rules, board.ranked[number]
     values = np.delete(board.ranked, number, axis=0)
-    needs_all = rules.missing is not MissingRule.LAST or board.is_left_out is not None
+    needs_all = rules.missing is not MissingRule.LAST or board.is_left_out.any()
     if needs_all and np.isnan(board.ranked).any():
         ranks = board.ranks(values, rules)  # which depend on the values of all teams
         return board.ranks_by(rank_sums(ranks, rules), without=[number])

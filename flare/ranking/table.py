@@ -168,7 +168,6 @@ class ResultTable(Background):
 
     def board(self, rules: RankingRules, teams: Sequence[str]) -> Board:
         """The values of some teams by the metrics of some rules, in their order."""
-        is_left_out = self.left_out_of(teams, rules.names)
         ties = None
         if rules.ties_by:
             ties = self.board(replace(rules, metrics=rules.ties_by, ties_by=()), teams)
@@ -182,7 +181,7 @@ class ResultTable(Background):
             worst=self.worst(rules.worst_distance_mm),
             groups=self.groups,
             ties=ties,
-            is_left_out=is_left_out if is_left_out.any() else None,
+            is_left_out=self.left_out_of(teams, rules.names),
         )
 
     def select(self, names: dict[str, str], withdrawn: Collection[str]) -> ResultTable:

@@ -122,6 +122,7 @@ def one_metric(values, rule=TIME):
         cases=cases,
         values=array[:, :, np.newaxis],
         rules=RankingRules(metrics=(rule,)),
+        is_left_out=np.zeros((*array.shape, 1), dtype=bool),
     )
 
 

@@ -11,7 +11,7 @@ from flare.challenge.rules import RankedMetric
 from flare.ranking.ranks import Board
 from flare.ranking.rules import RankingRules
 from flare.ranking.uncertainty import compare_pairs
-from tests.builders.results import DSC, TIME, one_metric
+from tests.builders.results import DSC, TIME, make_table, one_metric
 from tests.oracles import exact_signed_ranks
 
 
@@ -92,19 +92,14 @@ def test_a_missing_result_is_no_advantage(values, rule, expected):
 def test_a_board_tells_what_a_missing_result_counts_as():
     """A failed run goes first, then the worst value, or of distances the diagonal."""
     far = RankedMetric(metric="hd95", better=Better.LOWER)
+    memory = replace(TIME, metric="max_gpu_memory_mb", failed=9)
     board = Board(
         teams=("a",),
         cases=("1", "2"),
         values=np.ones((1, 2, 4)),
-        rules=RankingRules(
-            metrics=(
-                DSC,
-                far,
-                TIME,
-                replace(TIME, metric="max_gpu_memory_mb", failed=9),
-            )
-        ),
+        rules=RankingRules(metrics=(DSC, far, TIME, memory)),
         worst={"hd95": np.array([44.7, np.nan])},
+        is_left_out=np.zeros((1, 2, 4), dtype=bool),
     )
 
     expected = [[0, 44.7, np.nan, 9], [0, np.nan, np.nan, 9]]
@@ -113,11 +108,9 @@ def test_a_board_tells_what_a_missing_result_counts_as():
 
 def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():
     stuck = replace(TIME, failed=3600.0, tolerance=10.0)
-    board = Board(
-        teams=("a", "b"),
-        cases=("1",),
-        values=np.array([[[0.9, 20.0]], [[np.nan, np.nan]]]),
-        rules=RankingRules(metrics=(replace(DSC, failed=0.0), stuck), gate_dsc=0.5),
-    )
+    rules = RankingRules(metrics=(replace(DSC, failed=0.0), stuck), gate_dsc=0.5)
+    values = {("a", "1", "dsc"): 0.9, ("a", "1", "runtime_s"): 20.0}
+    missing = {("b", "1", "dsc"): None, ("b", "1", "runtime_s"): None}
+    board = make_table(values | missing).board(rules, "ab")
 
     assert board.filled.tolist() == [[[-0.9, 10]], [[0, 3600]]]

@@ -198,7 +198,8 @@ def test_the_schemes_that_there_are():
 def test_rounding_and_gate_that_the_challenge_has_are_taken_off():
     rules = RankingRules(metrics=(replace(DSC, decimals=1), TIME), gate_dsc=0.5)
     board = one_metric({"a": (0.91,), "b": (0.94,), "c": (0.2,)})
-    board = replace(board, values=board.values.repeat(2, axis=2), rules=rules)
+    values, flags = (a.repeat(2, axis=2) for a in (board.values, board.is_left_out))
+    board = replace(board, values=values, is_left_out=flags, rules=rules)
 
     schemes = schemes_of(board)
 

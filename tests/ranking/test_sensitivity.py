@@ -175,12 +175,17 @@ def test_ranks_without_team_a_team_are_those_of_the_board_without_it(ties, missi
             metrics=(DSC, HALF_TIME), ties=ties, missing=missing, average=average
         )
         board = Board(
-            teams=tuple("abcd"), cases=tuple("12"), values=values, rules=rules
+            teams=tuple("abcd"),
+            cases=tuple("12"),
+            values=values,
+            rules=rules,
+            is_left_out=values == math.inf,
         )
         for number in range(4):
             fewer = np.delete(values, number, axis=0)
             teams = board.teams[:number] + board.teams[number + 1 :]
-            board_without = replace(board, teams=teams, values=fewer)
+            none = fewer == math.inf
+            board_without = replace(board, teams=teams, values=fewer, is_left_out=none)
 
             assert ranks_without_team(board, number) == board_without.final_ranks
 

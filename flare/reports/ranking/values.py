@@ -120,10 +120,7 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     if not metric.is_of_each_case:
         cases, counted = tuple(metric.units(cases)), counted[:1]
         rows = [row[:1] for row in rows]
-    left_out: list[Collection[int]] = [()] * len(rows)
-    if board.is_left_out is not None:
-        flags = board.is_left_out[:, :, number]
-        left_out = [np.flatnonzero(team_flags).tolist() for team_flags in flags]
+    flags = board.is_left_out[:, :, number]
     mean_ranks = board.doubled_ranks[:, :, number].mean(axis=1)
     return MetricValues(
         metric=metric,
@@ -135,7 +132,7 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
         ordered=[sorted(present(case)) for case in zip(*rows, strict=True)],
         own_order=[board.teams[n] for n in np.argsort(mean_ranks, kind="stable")],
         effects=effects,
-        left_out=left_out,
+        left_out=[np.flatnonzero(of_team).tolist() for of_team in flags],
     )
 
 
