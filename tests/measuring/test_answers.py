@@ -109,9 +109,8 @@ def test_rows_are_joined_and_scored_beside_label_maps(automsc, bench, measure, f
     answers = rows(lacking / "answers.csv")
     assert [row["prediction"] for row in answers] == ["0.9", "", "[0.6, 0.4]"]
     assert answers[1]["problem"].startswith("wrong output: results.csv: it is missing")
-    assert bench.record("whole")["settings"]["answers"] == (
-        "results.csv: identifier, probs"
-    )
+    settings = bench.record("whole")["settings"]
+    assert settings["answers"] == "results.csv: identifier, probs"
 
     before = (lacking / "metrics.json").read_bytes()
     (lacking / "answers.csv").unlink()
@@ -174,9 +173,7 @@ def test_an_image_without_any_answer_is_told_so(automsc, bench, serve):
     assert serve(*automsc(ALONE))[0] == 0
 
     message = bench.answer("team")["error_message"]
-    assert message.startswith(
-        "0 of 3 cases gave all that is scored: 3 failed (the first: "
-    )
+    assert message.startswith("0 of 3 cases gave all that is scored: 3 failed (the")
 
 
 def test_an_algorithm_s_answers_lie_beside_its_folders(automsc, bench, measure, flare):
@@ -387,9 +384,8 @@ def test_questions_are_of_the_case_that_was_run(tmp_path):
 
 def test_a_joined_file_that_cannot_be_read_is_told(alone, tmp_path):
     _, challenge = alone
-    answers = CaseAnswers(
-        file="results.csv", rows=({"identifier": "c1", "probs": "1"},)
-    )
+    rows = ({"identifier": "c1", "probs": "1"},)
+    answers = CaseAnswers(file="results.csv", rows=rows)
     keep_answers(tmp_path, challenge, "c1", [answers])
     file = tmp_path / "predictions" / "results.csv"
     file.write_text("identifier;probs\nc1;1\n")

@@ -13,7 +13,14 @@ from flare.measuring.lanes.dispatch import digest_of
 from flare.measuring.measure import check_cases, find_archives
 from flare.measuring.options import FLARE, Contract
 from flare.measuring.trial import case_of, find_cases
-from tests.builders import case_names, error_of, organ_boxes, run_flare, write_cases
+from tests.builders import (
+    case_names,
+    error_of,
+    organ_boxes,
+    run_flare,
+    write_cases,
+    write_file,
+)
 from tests.builders.archives import save
 from tests.builders.errors import told
 
@@ -135,27 +142,21 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, images):
     cases = [f"{file.case}_seg" for file in find_images(images)]
     ending = write_cases(tmp_path / "ending", cases)
     (tmp_path / "empty").mkdir()
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "ct.nii.gz").write_bytes(b"no image")
+    write_file(tmp_path / "broken" / "ct.nii.gz", b"no image")
+
+    def checked(references):
+        return check_cases(find_images(images), references, FLARE21)
+
     for call, problem in (
         (lambda: find_images(tmp_path / "no"), "the folder cannot be read"),
         (lambda: find_images(tmp_path / "empty"), "there is no label map in their"),
         (lambda: find_images(tmp_path / "broken"), "ct.nii.gz: "),
         (lambda: find_archives(tmp_path / "empty"), "there is no TEAMNAME.tar.gz"),
+        (lambda: case_of(images / "no.nii.gz", FLARE21, FLARE), "no such image"),
+        (lambda: checked(tmp_path / "no"), "no such folder"),
+        (lambda: checked(labels), "references without image: validation_003"),
         (
-            lambda: case_of(images / "no.nii.gz", FLARE21, FLARE),
-            "there is no such image",
-        ),
-        (
-            lambda: check_cases(find_images(images), tmp_path / "no", FLARE21),
-            "no such folder",
-        ),
-        (
-            lambda: check_cases(find_images(images), labels, FLARE21),
-            "references without image: validation_003",
-        ),
-        (
-            lambda: check_cases(find_images(images), ending, FLARE21),
+            lambda: checked(ending),
             "is no part of the name, write into a challenge file (flare challenge show"
             ' flare21 > mine.toml): [names], reference = "{case}_seg" (each a line',
         ),

@@ -58,10 +58,8 @@ def test_how_many_other_teams_are_refused(bench, measure):
 def test_an_image_is_tried_on_one_case(bench, flare):
     """Nothing is kept of it."""
     image = bench.images / "validation_001_0000.nii.gz"
-    good, crash = (
-        bench.archive("good", PREDICT),
-        bench.archive("crash", SCRIPTS["crash"]),
-    )
+    good = bench.archive("good", PREDICT)
+    crash = bench.archive("crash", SCRIPTS["crash"])
 
     status, stdout, _ = flare("check", good, "--run", image, "--gpu", "none")
     assert status == 0

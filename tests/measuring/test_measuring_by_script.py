@@ -314,10 +314,8 @@ def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
     )
 
     assert (status, stderr) == (0, "")
-    rows = bench.rows("good")
-    assert {(r["status"], r["engine_runtime_s"]) for r in rows.values()} == {
-        ("ok", "0.5")
-    }
+    for row in bench.rows("good").values():
+        assert (row["status"], row["engine_runtime_s"]) == ("ok", "0.5")
     record = bench.record("good")
     (session,) = record["sessions"]
     assert session["engine"]["version"] == "plain 1"

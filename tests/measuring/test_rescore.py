@@ -99,9 +99,8 @@ def test_the_same_rules_give_the_same_bytes_and_what_has_no_predictions_is_left(
     flags = " --on-bad-case worst --grid size --unknown-labels ignore."
     assert command_line.endswith(flags)
     assert "stray" not in run.stdout
-    assert {file: file.read_bytes() for file in results.glob("*/metrics.json")} == (
-        before
-    )
+    after = {file: file.read_bytes() for file in results.glob("*/metrics.json")}
+    assert after == before
 
 
 def evaluated(results, labels, team, **options):
@@ -129,10 +128,8 @@ def test_a_team_that_was_only_evaluated_is_scored_with_its_own_options(
     assert after["case"]["nsd_liver"]["0"] == 1
     assert after["case"]["dsc"] == before["case"]["dsc"]
     assert after["evaluation"]["options"] == told
-    assert told == {
-        "on_bad_case": "worst",
-        **{name: str(value) for name, value in options.items()},
-    }
+    texts = {name: str(value) for name, value in options.items()}
+    assert told == {"on_bad_case": "worst", **texts}
     assert not (folder / "efficiency.csv").exists()
 
 

@@ -75,14 +75,8 @@ INTERNAL = "Internal error in the evaluation"
     [
         (ValueError("odd"), f"{INTERNAL} (ValueError in"),
         (RecursionError(), f"{INTERNAL} (RecursionError in"),
-        (
-            UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"),
-            f"{INTERNAL} (UnicodeEncodeError in",
-        ),
-        (
-            OSError(28, "No space left on device", "/x/y"),
-            "/x/y: it cannot be written (no space left on device).",
-        ),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, ""), f"{INTERNAL} (UnicodeEnc"),
+        (OSError(28, "No space left", "/x/y"), "/x/y: it cannot be written (no space"),
         (EngineError("docker: gone"), "docker: gone. Start Docker or Podman"),
         (MeasurementError("f", "p", "r."), "f: p. r. [H07]"),
         (GroundTruthError("odd"), "Reference labels: odd."),

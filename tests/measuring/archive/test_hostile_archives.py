@@ -29,6 +29,10 @@ def descriptor(content, **more):
     return {"digest": f"sha256:{sha256(content)}", **more}
 
 
+def on(system, architecture):
+    return {"platform": {"os": system, "architecture": architecture}}
+
+
 def oci(folder, *, more=None, index=None, **settings):
     """An image whose only list is index.json; returns the file and its manifest."""
     layer = tar(FILES)
@@ -103,18 +107,10 @@ def test_a_name_in_an_index_counts_as_a_tag(tmp_path, name, tag, shown):
 
 def test_what_is_for_other_platforms_may_be_left_out(tmp_path):
     _, manifest = oci(tmp_path)
-    arm, ours, unknown = (
-        {"platform": {"os": os, "architecture": architecture}}
-        for os, architecture in (
-            ("linux", "arm64"),
-            ("linux", "amd64"),
-            ("unknown", "unknown"),
-        )
-    )
     inner = [
-        {"digest": NOT_THERE, **arm},
-        descriptor(manifest, **ours),
-        {"digest": f"sha256:{'d' * 64}", **unknown},
+        {"digest": NOT_THERE, **on("linux", "arm64")},
+        descriptor(manifest, **on("linux", "amd64")),
+        {"digest": f"sha256:{'d' * 64}", **on("unknown", "unknown")},
     ]
     nested = json.dumps({"manifests": inner}).encode()
 
@@ -345,9 +341,9 @@ def test_what_is_behind_an_archive(tmp_path, behind, found):
 def test_small_files_by_the_thousand_are_not_kept(tmp_path):
     more = {f"{n}.json": b"[" + bytes(2**22 - 1) for n in range(17)}
 
-    assert findings(save(tmp_path, more=more)) == [
-        "its small files take more than 64 MB"
-    ]
+    (problem,) = findings(save(tmp_path, more=more))
+
+    assert problem == "its small files take more than 64 MB"
 
 
 @pytest.mark.parametrize(

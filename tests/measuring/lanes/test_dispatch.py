@@ -104,11 +104,8 @@ def test_a_team_is_given_up_after_three_killed_processes(run, deaths):
 def test_a_lane_without_a_working_engine_is_left_out(run):
     """Its team goes on elsewhere, and no other one is spoilt."""
     broken = [TeamEnd(EngineError("docker: gone", "Start it.")), None]
-    script = {
-        "a": [broken, whole("c1", "c2")],
-        "b": [whole("c1", "c2")],
-        "c": [whole("c1", "c2")],
-    }
+    script = {name: [whole("c1", "c2")] for name in "abc"}
+    script["a"].insert(0, broken)
 
     pool, notes = run(teams("a", "b", "c"), script)
 

@@ -147,10 +147,9 @@ def test_a_program_has_an_own_challenge_and_no_kernel_that_is_of_no_use(
     assert program.read("metadata.yaml") == b"command: python3 /app/program/score.py\n"
     assert KERNEL not in program.namelist()
     assert "true.csv" in inner_zip(file, "reference_data.zip").namelist()
-    names = package_names(read_challenge("flare22"), is_plain=True)
-    assert {*names} - {*package_names(read_challenge("flare22"), is_plain=False)} == {
-        "scipy"
-    }
+    rules = read_challenge("flare22")
+    names = {*package_names(rules, is_plain=True)}
+    assert names - {*package_names(rules, is_plain=False)} == {"scipy"}
 
 
 def test_modules_are_compiled_for_the_place_where_they_run(tmp_path):

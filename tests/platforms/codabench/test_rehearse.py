@@ -148,11 +148,7 @@ def test_the_program_sees_what_the_worker_shows_it(docker, bundle, submission):
     [
         (3, {}, "Child task failed or non-zero return code"),
         (None, {}, "Execution Time Limit exceeded. Limit was 60 seconds"),
-        (
-            0,
-            {"x": b""},
-            "Could not find scores file, did the scoring program output it",
-        ),
+        (0, {"x": b""}, "Could not find scores file, did the scoring program outpu"),
         (0, {"scores.json": b'{"dsc": '}, "Could not decode scores json properly, it"),
         (0, {"scores.json": b'{"dsc": NaN}'}, "Finished, without scores: scores.json"),
         (0, {"scores.json": b'{"dsc": null}'}, "Finished, without scores: scores.json"),

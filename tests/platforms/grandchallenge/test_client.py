@@ -5,6 +5,7 @@ import logging
 import time
 from http.client import HTTPResponse
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -78,14 +79,11 @@ def test_an_answer_in_pieces_of_odd_lengths_is_asked_for_again(
     platform, calls, pauses, monkeypatch
 ):
     """Python's client takes a length below 0 for one of its own errors."""
-    faults, read = (
-        iter([ValueError("read length must be non-negative")]),
-        HTTPResponse.read,
-    )
+    read, faults = HTTPResponse.read, [ValueError("read length must be non-negative")]
 
     def odd(response, size):
-        for fault in faults:
-            raise fault
+        if faults:
+            raise faults.pop()
         return read(response, size)
 
     monkeypatch.setattr(HTTPResponse, "read", odd)
@@ -232,10 +230,8 @@ def test_a_file_without_an_end_is_too_large(platform, calls, tmp_path, monkeypat
 def test_what_stands_in_the_way_of_a_file_is_told_by_its_remedy(
     platform, calls, monkeypatch, tmp_path
 ):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Client, "_blocks", full)
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(Client, "_blocks", Mock(side_effect=full))
 
     error = error_of(OutputError, fetched, platform, calls, tmp_path / "x.tar.gz")
 

@@ -222,7 +222,7 @@ ENCODED = [
     *(("br", b"xyz"), ("zstd", ARCHIVE)),
 ]
 OK = b"HTTP/1.1 200 OK\r\n"
-HALF = ARCHIVE[:20]
+HALF, PART = ARCHIVE[:20], ARCHIVE[20:25]
 
 
 @pytest.mark.parametrize(
@@ -231,18 +231,10 @@ HALF = ARCHIVE[:20]
         *([answer(content, Content_Encoding=name)] * 2 for name, content in ENCODED),
         [[OK + b"\r\n" + HALF]],
         [[OK + b"Content-Length: 0\r\n\r\n"]],
+        [answer(HALF, status="206 P", Content_Range="bytes 0-19/20")],
         [
-            [
-                b"HTTP/1.1 206 P\r\nContent-Length: 20\r\n"
-                b"Content-Range: bytes 0-19/20\r\n\r\n" + HALF
-            ]
-        ],
-        [
-            [OK + b'ETag: "a"\r\nContent-Length: 99\r\n\r\n' + HALF],
-            [
-                b'HTTP/1.1 206 P\r\nETag: "a"\r\nContent-Length: 5\r\n'
-                b"Content-Range: bytes 20-98/99\r\n\r\n" + ARCHIVE[20:25]
-            ],
+            answer(HALF, ETag='"a"', Content_Length=99),
+            answer(PART, status="206 P", ETag='"a"', Content_Range="bytes 20-98/99"),
         ],
     ],
     ids=[

@@ -513,12 +513,7 @@ def test_a_disk_without_room_is_no_fault_of_the_program(
         ([{"status": "Succeeded"}], None, {}, STRANGER),
         ([evaluation(1, "a", rank=float("inf"))], None, {}, STRANGER),
         ([evaluation(1, "a", created="yesterday")], None, {}, STRANGER),
-        (
-            [evaluation(1, "a")],
-            None,
-            {"count": 10**18},
-            "more than 1000 calls. Is --api ",
-        ),
+        ([evaluation(1, "a")], None, {"count": 10**18}, "more than 1000 calls. Is"),
         ([evaluation(1, "a")], None, {"count": float("nan")}, STRANGER),
         ([evaluation(1, "a")], None, {"count": float("inf")}, STRANGER),
         ([evaluation(1, "a", submission=None)], None, {}, STRANGER),

@@ -530,10 +530,8 @@ def test_a_file_that_is_gone_and_has_no_address_any_more(
 ):
     submission = claimed(platform, source)
     platform.faults["download"] = [404]
-    nowhere = {"image": ""}
-    monkeypatch.setattr(
-        platform.RequestHandlerClass, "address", lambda _: (200, nowhere)
-    )
+    handler = platform.RequestHandlerClass
+    monkeypatch.setattr(handler, "address", lambda _: (200, {"image": ""}))
 
     with pytest.raises(GoneError, match="status 404"):
         source.download(submission, tmp_path)

@@ -52,6 +52,10 @@ def result(name, dsc, nsd, time):
     return Result(name=name, metrics={"m": {"dsc": dsc, "nsd": nsd, "time": time}})
 
 
+def dsc_of(*values):
+    return [result(*pair, 1, 1) for pair in zip("ab", values, strict=True)]
+
+
 TEAMS = [
     # name, DSC (its rank), NSD (its rank), time (its rank)
     result("a", 0.9, 0.7, 10),  # 1, 3, 2
@@ -83,17 +87,9 @@ INVALID = [*OF_USERS[:2], result("u", None, 1, 1)]
             phase(MEAN, columns=TWICE),
             "b 1 3/2, a 1 3/2",
         ),
-        (
-            [result("a", True, 1, 1), result("b", 0.5, 1, 1)],
-            phase(ABSOLUTE),
-            "a 1 1, b 2 2",
-        ),
+        (dsc_of(True, 0.5), phase(ABSOLUTE), "a 1 1, b 2 2"),
         # 0.1 + 0.2 is not 0.3, whatever is displayed.
-        (
-            [result("a", 0.3, 1, 1), result("b", 0.1 + 0.2, 1, 1)],
-            phase(ABSOLUTE),
-            "b 1 1, a 2 2",
-        ),
+        (dsc_of(0.3, 0.1 + 0.2), phase(ABSOLUTE), "b 1 1, a 2 2"),
         (OF_USERS, phase(ABSOLUTE), "u 1 1, v 2 2, u 3 3"),
         (OF_USERS, phase(ABSOLUTE, RECENT), "v 1 1, u 2 2"),
         (INVALID, phase(ABSOLUTE, RECENT), "v 1 1"),
@@ -199,6 +195,7 @@ def test_results_whose_columns_are_not_known(tmp_path, challenges):
 
 def test_the_command_writes_the_board_with_safe_names(tmp_path):
     """A name that a spreadsheet would compute is made a text."""
+    shown = {"exclude_from_ranking": True}
     settings = {
         "title": "Mine",
         "score_title": "DSC",
@@ -206,12 +203,7 @@ def test_the_command_writes_the_board_with_safe_names(tmp_path):
         "score_error_jsonpath": "m.std",
         "extra_results_columns": [
             {"title": "NSD", "path": "m.nsd", "order": "desc"},
-            {
-                "title": "Volume (ml)",
-                "path": "m.v",
-                "order": "asc",
-                "exclude_from_ranking": True,
-            },
+            {"title": "Volume (ml)", "path": "m.v", "order": "asc"} | shown,
         ],
         "scoring_method_choice": "avg",
         "score_decimal_places": 2,

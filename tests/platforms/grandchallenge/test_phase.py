@@ -134,11 +134,7 @@ def test_a_path_is_keys_between_full_stops(path, value):
 # --- Mistakes ---------------------------------------------------------------------
 
 
-GOOD = {
-    "title": "Mine",
-    "score_title": "Score",
-    "score_jsonpath": "aggregates.dsc_mean",
-}
+GOOD = {"title": "M", "score_title": "S", "score_jsonpath": "aggregates.dsc_mean"}
 COLUMN = {"title": "NSD", "path": "aggregates.nsd_mean", "order": "desc"}
 
 

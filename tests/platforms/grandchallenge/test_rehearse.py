@@ -92,18 +92,11 @@ def test_a_failure_has_the_platforms_message(changes, message):
 @pytest.mark.parametrize(
     ("names", "lines"),
     [
-        (
-            {},
-            [
-                "Cases: a_seg, b_seg (submitted as a.mha)",
-                "If _seg is no part of the",
-                "[names]",
-                'reference = "{case}_seg"',
-            ],
-        ),
+        ({}, ["Cases: a_seg, b_seg (submitted as a.mha)", "If _seg is no part of the",
+              "[names]", 'reference = "{case}_seg"']),
         ({"reference": "{case}_seg"}, ["Cases: a, b (submitted as a.mha)"]),
     ],
-)
+)  # fmt: skip
 def test_a_rehearsal_says_what_the_cases_are_called(names, lines):
     files = {"0": "a_seg.mha", "1": "b_seg.mha"}
     metrics = METRICS | {
@@ -152,6 +145,10 @@ def test_each_end_of_a_program_has_the_outcome_of_the_platforms_own(
     assert run.is_late == is_late
 
 
+DSC, NAN = "aggregates.dsc_mean", float("nan")
+OFF = "the result would not be on the"
+
+
 def metrics_with(**changes):
     return json.dumps({"aggregates": {**METRICS["aggregates"], **changes}}).encode()
 
@@ -159,39 +156,24 @@ def metrics_with(**changes):
 @pytest.mark.parametrize(
     ("changes", "warning"),
     [
-        (
-            {"stderr": b"a warning\n"},
-            "A successful run wrote to stderr, which marks it",
-        ),
+        ({"stderr": b"a warning\n"}, "A successful run wrote to stderr, which marks"),
         ({"stdout": b"x" * 70_000}, "A line of 70000 bytes on stdout would be dropped"),
         ({"stdout": b"x\xff" + b"y" * 70_000}, "A line of 70002 bytes on stdout would"),
         ({"outputs": ("metrics.json", "core")}, "Other files in /output, which are"),
         ({"process_bytes": 4 << 30}, "A process used 4.0 GiB of the 7 GiB that it may"),
         ({"seconds": 2000.0}, "It took 2000 s of 3600 s: ask the platform's staff"),
-        (
-            {"metrics": metrics_with(dsc_mean=None)},
-            "aggregates.dsc_mean is no number (null): the result would not be on the",
-        ),
-        (
-            {"metrics": metrics_with(dsc_mean=float("nan"))},
-            "aggregates.dsc_mean is no number (null): the result would not be on the",
-        ),
-        (
-            {"metrics": b"{}"},
-            "aggregates.dsc_mean is missing: the result would not be on the",
-        ),
-        (
-            {"metrics": metrics_with(dsc_std=None)},
-            "aggregates.dsc_std is no number (null): its column would show none.",
-        ),
+        ({"metrics": metrics_with(dsc_mean=None)}, f"{DSC} is no number (null): {OFF}"),
+        ({"metrics": metrics_with(dsc_mean=NAN)}, f"{DSC} is no number (null): {OFF}"),
+        ({"metrics": b"{}"}, f"{DSC} is missing: {OFF}"),
+        ({"metrics": metrics_with(dsc_std=None)}, "aggregates.dsc_std is no number"
+         " (null): its column would show none."),
     ],
-)
+)  # fmt: skip
 def test_what_an_organiser_is_warned_of(changes, warning):
     """Last, of metrics that everybody sees."""
     assert Verdict(run=run_of(), phase=PHASE).warnings == ()
-    verdict = Verdict(
-        run=run_of(**changes), phase=replace(PHASE, display_all_metrics=True)
-    )
+    open_phase = replace(PHASE, display_all_metrics=True)
+    verdict = Verdict(run=run_of(**changes), phase=open_phase)
 
     assert verdict.warnings[-1].startswith("display_all_metrics is on: the DSC of a")
     assert verdict.message == ""
@@ -334,10 +316,8 @@ def test_the_challenge_of_an_image_is_asked_of_the_image(engine, make_engine):
     of_file = RehearsalOptions(submission=PREDICTIONS, engine=program, settings=file)
 
     assert of_file.phase() == VALIDATION
-    phase = RehearsalOptions(
-        submission=PREDICTIONS, engine=program, image="its"
-    ).phase()
-    titles = [column.title for column in phase.extra_results_columns]
+    of_image = RehearsalOptions(submission=PREDICTIONS, engine=program, image="its")
+    titles = [column.title for column in of_image.phase().extra_results_columns]
     assert titles == [
         *("Mean NSD", "Mean HD95 (mm)"),
         *("Liver DSC", "Liver NSD", "Liver HD95 (mm)"),
@@ -350,29 +330,16 @@ def test_the_challenge_of_an_image_is_asked_of_the_image(engine, make_engine):
 @pytest.mark.parametrize(
     ("answers", "shown", "said"),
     [
-        (
-            {"files": {"metrics.json": json.dumps(METRICS)}},
-            "The leaderboard's row:",
-            "",
-        ),
-        (
-            {"files": {"metrics.json": "{}"}},
-            "NOT be on the leaderboard:",
-            "The result would not be on the leaderboard: aggregates.dsc_mean is missi",
-        ),
-        (
-            {"usage": {**USAGE, "status": 1}},
-            "The participant would read:",
-            "No errors were reported in the logs.",
-        ),
-        (
-            {"usage": None, "status": 137},
-            "The participant would read:",
-            "The container was killed as it exceeded its memory limit",
-        ),
+        ({"files": {"metrics.json": json.dumps(METRICS)}}, "leaderboard's row:", ""),
+        ({"files": {"metrics.json": "{}"}}, "NOT be on the leaderboard:",
+         "The result would not be on the leaderboard: aggregates.dsc_mean is missi"),
+        ({"usage": {**USAGE, "status": 1}}, "The participant would read:",
+         "No errors were reported in the logs."),
+        ({"usage": None, "status": 137}, "The participant would read:",
+         "The container was killed as it exceeded its memory limit"),
     ],
     ids=["ranked", "not ranked", "failed", "killed by the kernel"],
-)
+)  # fmt: skip
 def test_the_command_says_what_would_come_of_it(
     engine, tmp_path, capfd, answers, shown, said
 ):

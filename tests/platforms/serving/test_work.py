@@ -124,10 +124,7 @@ WRONG = [
 
 NUMBERS = [
     ("failed", "the container ended with exit code 173 after 173.4 s; see logs/x.log"),
-    (
-        "out of memory",
-        "the container ended with exit code 173 after 173.4 s: its memory",
-    ),
+    ("out of memory", "the container ended with exit code 173 after 173.4 s: its mem"),
     ("failed", "the container was ended after 173.4 s: it took too much of the disk"),
     ("timed out", "the container was ended after 173.4 s; see logs/x.log"),
 ]
