@@ -115,12 +115,12 @@ def reoriented(maps, axes):
     """Maps on the axes of `SLOT` as a file with others has them, and its header."""
     ways = map(nib.orientations.axcodes2ornt, ("LPS", axes))
     turn = nib.orientations.ornt_transform(*ways)
-    images = [nib.Nifti1Image(labels.T, SLOT["affine"]) for labels in maps]
+    images = (nib.Nifti1Image(labels.T, SLOT["affine"]) for labels in maps)
     turned = [image.as_reoriented(turn) for image in images]
     affine = turned[0].affine
     spacing = tuple(np.abs(affine[:3, :3]).max(axis=0)[::-1])
-    header = {"affine": affine, "spacing": spacing}
-    return [np.asarray(image.dataobj).T for image in turned], header
+    arrays = [np.asarray(image.dataobj).T for image in turned]
+    return arrays, {"affine": affine, "spacing": spacing}
 
 
 SLOT = {"affine": np.diag([-1.0, -1.0, 2.0, 1.0]), "spacing": (2.0, 1.0, 1.0)}

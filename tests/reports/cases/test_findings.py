@@ -13,6 +13,7 @@ from tests.builders import AFFINE, SPACING
 from tests.builders.case_pages import (
     SLOT,
     found_of,
+    reoriented,
     slot_and_stray,
     two_boxes,
 )
@@ -79,60 +80,44 @@ MANY = (
 )
 LOST = "2 voxels of liver that was not found, 12 mm from any of the prediction"
 MADE_UP = "liver: 48 voxels predicted, of an organ that the reference has not"
+NOT_THERE = "not in the reference"
 WORDS = {
-    "added": (slot_and_stray(), ["2 voxels of liver, 12 mm from any of the refer"]),
-    "lost": (slot_and_stray()[::-1], [LOST]),
-    "many": (with_components(), [MANY]),
-    "missed": (boxes(1, 0), ["liver: all 48 voxels missed"]),
-    "made up": (boxes(0, 1), [MADE_UP]),
-    "equal": (boxes(1, 1), ["No voxel is wrong"]),
-    "elsewhere": (apart(), ["liver: no voxel in common with the reference"]),
-    "swapped": (two_boxes((1, 3), (3, 1)), [SWAPPED]),
-    "renamed": (
-        two_boxes((1, 3), (3, 4)),
+    "added": (slot_and_stray(), ["2 voxels of liver, 12 mm from any of the refer"],
+        ["far away"]),
+    "lost": (slot_and_stray()[::-1], [LOST], ["far away"]),
+    "many": (with_components(), [MANY], ["far away"]),
+    "missed": (boxes(1, 0), ["liver: all 48 voxels missed"], ["missed"]),
+    "made up": (boxes(0, 1), [MADE_UP], [NOT_THERE]),
+    "equal": (boxes(1, 1), ["No voxel is wrong"], ["nothing wrong"]),
+    "elsewhere": (apart(), ["liver: no voxel in common with the reference"],
+        ["elsewhere"]),
+    "swapped": (two_boxes((1, 3), (3, 1)), [SWAPPED], ["other numbers"]),
+    "renamed": (two_boxes((1, 3), (3, 4)),
         [RENAMED, "liver: all 48 voxels", "pancreas: 27"],
-    ),
-    "partly": (partly(), ["spleen: 20 voxels predicted, of", "liver: DSC 0.476, 68"]),
-    "mirrored": (two_boxes((1, 3), (1, 3), mirrored=True), [MIRRORED]),
-    "one of two": (two_boxes((1, 3), (1, 0)), ["spleen: all 27 voxels missed"]),
-    "little": (shaved(1), ["liver: DSC 0.968, 6.2% missed, 0.0% added"]),
-    "much": (shaved(3), ["liver: DSC 0.897, 18.8% missed, 0.0% added"]),
-}
+        ["other numbers", "missed", NOT_THERE]),
+    "partly": (partly(), ["spleen: 20 voxels predicted, of", "liver: DSC 0.476, 68"],
+        [NOT_THERE, "partly wrong"]),
+    "mirrored": (two_boxes((1, 3), (1, 3), mirrored=True), [MIRRORED], ["mirrored"]),
+    "one of two": (two_boxes((1, 3), (1, 0)), ["spleen: all 27 voxels missed"],
+        ["missed"]),
+    "little": (shaved(1), ["liver: DSC 0.968, 6.2% missed, 0.0% added"],
+        ["partly wrong"]),
+    "much": (shaved(3), ["liver: DSC 0.897, 18.8% missed, 0.0% added"],
+        ["partly wrong"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", WORDS)
 def test_what_is_wrong_is_told_in_words_the_worst_first(tmp_path, what):
-    """Voxels have 1 mm, but for the slot and its stray."""
+    """Each with the kind that the index has; voxels have 1 mm, but for the slot."""
     header = SLOT if what in ("added", "lost") else {"spacing": (1, 1, 1)}
-    maps, words = WORDS[what]
+    maps, words, kinds = WORDS[what]
 
-    finding = found_of(tmp_path, maps, **header)
-    found = [fault.line for fault in ordered_faults(finding)]
+    faults = ordered_faults(found_of(tmp_path, maps, **header))
 
-    assert len(found) == len(words)
-    for line, start in zip(found, words, strict=True):
-        assert line.startswith(start)
-
-
-KINDS = {
-    "added": ["far away"],
-    "missed": ["missed"],
-    "made up": ["not in the reference"],
-    "equal": ["nothing wrong"],
-    "elsewhere": ["elsewhere"],
-    "swapped": ["other numbers"],
-    "mirrored": ["mirrored"],
-    "partly": ["not in the reference", "partly wrong"],
-}
-
-
-@pytest.mark.parametrize("what", KINDS)
-def test_each_fault_has_the_kind_that_the_index_is_filtered_by(tmp_path, what):
-    header = SLOT if what == "added" else {"spacing": (1, 1, 1)}
-
-    found = ordered_faults(found_of(tmp_path, WORDS[what][0], **header))
-
-    assert [kind for fault in found for kind in fault.kinds] == KINDS[what]
+    for fault, start in zip(faults, words, strict=True):
+        assert fault.line.startswith(start)
+    assert [kind for fault in faults for kind in fault.kinds] == kinds
 
 
 def test_each_fault_leads_to_its_own_slices(tmp_path):
@@ -197,36 +182,29 @@ def test_what_is_coloured_is_what_nsd_counts(tmp_path, shift):
             assert surfaces.farthest is None
 
 
-def test_organs_of_a_z_range_are_looked_at_where_they_are_scored(tmp_path):
-    """The aorta is in slices 2 to 6 of the reference, and FLARE22 drops the top one."""
+@pytest.mark.parametrize(("axes", "first", "end"), [("LPS", 2, 6), ("LPI", 3, 7)])
+def test_organs_of_a_z_range_are_looked_at_where_they_are_scored(
+    tmp_path, axes, first, end
+):
+    """The aorta is in slices 2 to 6, of which FLARE22 drops the file's last one."""
     reference = np.zeros((10, 12, 12), dtype=np.uint8)
     reference[2:7, 3:8, 3:8] = 5
     prediction = reference.copy()
     prediction[8] = reference[3]
     prediction[3, 3:8, 3:5] = 0
+    maps, header = reoriented((reference, prediction), axes)
 
-    found = found_of(tmp_path, (reference, prediction), challenge="flare22")
+    found = found_of(tmp_path, maps, challenge="flare22", **header)
 
     (organ,) = [organ for organ in found.organs if organ.name == "aorta"]
-    assert organ.scored == (2, 6)
-    masks = [(labels == 5)[2:6] for labels in (reference, prediction)]
-    nsd = flare.normalized_surface_dice(*masks, SPACING, organ.tolerance_mm)
+    assert organ.scored == (first, end)
+    masks = [(labels == 5)[first:end] for labels in (reference, prediction)]
+    nsd = flare.normalized_surface_dice(*masks, SLOT["spacing"], organ.tolerance_mm)
     assert organ.surfaces.nsd == pytest.approx(nsd)
-    assert organ.surfaces.reference.surface.corners[:, 0].tolist()[0] == 2
-    assert notes(found) == ["aorta: scored in slices 3 to 6 alone, by the rules"]
-
-
-def test_a_z_range_is_that_of_the_slices_of_the_file(tmp_path):
-    """In a file from head to feet, the top slice of the aorta is the lowest."""
-    labels = np.zeros((10, 12, 12), dtype=np.uint8)
-    labels[2:7, 3:8, 3:8] = 5
-    header = {"affine": np.diag([-1, -1, -1, 1]), "spacing": (1, 1, 1)}
-
-    found = found_of(tmp_path, [labels[::-1]] * 2, challenge="flare22", **header)
-
-    (organ,) = [organ for organ in found.organs if organ.name == "aorta"]
-    assert organ.scored == (3, 7)
-    assert organ.surfaces.reference.surface.corners[:, 0].min() == 3
+    assert organ.surfaces.reference.surface.corners[:, 0].min() == first
+    assert notes(found) == [
+        f"aorta: scored in slices {first + 1} to {end} alone, by the rules"
+    ]
 
 
 def test_where_nothing_is_wrong_the_fullest_slice_is_shown(tmp_path):

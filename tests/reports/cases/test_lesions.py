@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.builders.case_pages import evaluated, reoriented
+from flare.reports.cases.all_teams import all_teams_pages
+from flare.reports.cases.options import CaseOptions
+from tests.builders.case_pages import evaluated, reoriented, write_teams_on_cases
+from tests.builders.pages import Page
 
 RULES = """
 name = "Own"
@@ -38,8 +41,6 @@ found 1 0.024 0.800 3 3 3"""
 BY_AUTOPET = """2 missed (0.01 ml); 1 false (0.008 ml); 1 found (0.024 ml)
 missed 2 0.008 11 3 9
 missed 3 0.002 7 10 3"""
-FOUND = "0 missed (0 ml); 0 false (0 ml); 2 found (0.06 ml)"
-MISSED = "1 missed (0.03 ml); 1 false (0.006 ml); 1 found (0.03 ml)"
 MANY = "0 missed (0 ml); 36 false (0.072 ml, 16 smaller ones are not shown); 1 found"
 MANY = "\n".join([MANY, *(f"false {n} 0.002 5 " for n in range(1, 21)), "found 1"])
 
@@ -49,8 +50,8 @@ MANY = "\n".join([MANY, *(f"false {n} 0.002 5 " for n in range(1, 21)), "found 1
     [
         *(("brats23-met", FOUR, axes, BY_BRATS) for axes in ("LPS", "RAS", "PSR")),
         ("autopet", FOUR, "LPS", BY_AUTOPET),
-        ("isles24", EQUAL, "LPS", FOUND),
-        ("isles24", EQUAL, "LAS", MISSED),
+        ("isles24", EQUAL, "LPS", "0 missed (0 ml); 0 false (0 ml); 2 found (0.06 ml)"),
+        ("isles24", EQUAL, "LAS", "1 missed (0.03 ml); 1 false (0.006 ml); 1 found"),
         ("wmh17", SPECKS, "LPS", MANY),
     ],
 )
@@ -73,3 +74,17 @@ def test_lesions_lead_to_their_slices(tmp_path, definition, maps, axes, expected
     assert [s[: len(t)] for s, t in zip(lines, begins, strict=False)] == begins
     assert nowhere.text.endswith(": 0 missed (0 ml); 0 false (0 ml); 0 found (0 ml)")
     assert f" ({definition}): Lesions are components by" in words.text
+
+
+def test_a_page_of_all_teams_has_no_lesions_of_an_organ_without(tmp_path):
+    (tmp_path / "own.toml").write_text(RULES.format("wmh17"))
+    made = {"challenge": tmp_path / "own.toml"}
+    teams = {"a": {"case": FOUR[1]}}
+    results, labels = write_teams_on_cases(tmp_path, {"case": FOUR[0]}, teams, **made)
+    options = CaseOptions(ground_truth=labels, case=("case",))
+
+    ((_, _, html),) = all_teams_pages(results, options, has_ranking=False)
+
+    volumes = "Volume of false lesions (WMH 2017) (ml) of each team and organ"
+    (row,) = Page(html).table(volumes)
+    assert [*row] == ["team", "mean", "tumour", "nowhere"]
