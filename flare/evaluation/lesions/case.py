@@ -72,6 +72,7 @@ class CaseLesions:
     """
 
     def __init__(self, pair: LabelPair, definition: Definition) -> None:
+        self.pair, self.definition = pair, definition
         runs, other_runs = runs_of(pair.masks, pair.box)
         self.reference = side_of(runs, definition.neighbours, definition.widened)
         self.prediction = side_of(other_runs, definition.neighbours)
@@ -80,7 +81,6 @@ class CaseLesions:
         self._ends = np.searchsorted(self.pairs.references, numbers)
         self._parts = Parts(self.reference, numbers[:-1], pair.box)
         self._other_parts = Parts(self.prediction, self.pairs.predictions, pair.box)
-        self._spacing = pair.spacing
         voxel_mm3 = math.prod(pair.spacing)
         self.is_counted = self.reference.sizes * voxel_mm3 > definition.above_mm3
         self.is_false = np.ones(self.prediction.number, dtype=np.bool_)
@@ -116,7 +116,7 @@ class CaseLesions:
             pair_of_masks(
                 self._parts.mask([number], box),
                 self._other_parts.mask(partners, box),
-                self._spacing,
+                self.pair.spacing,
             ),
             surfaces.tolerance,
             has_distances=surfaces.has_distances,

@@ -222,19 +222,17 @@ def _look(
     files: CaseFiles, case: str, scores: Mapping[str, float | None]
 ) -> tuple[str, _Look]:
     """The worst that is wrong with a label map, and what its picture needs."""
-    finding, grid = find_out(files, case, scores)
+    finding, reference, _ = find_out(files, case, scores)
     words = worst_words(ordered_faults(finding))
     nothing = np.zeros((0, 0, 0), dtype=finding.reference.dtype)
-    organs = []
-    for organ in finding.organs:
-        organs.append(replace(organ, surfaces=None))
+    organs = [replace(organ, surfaces=None) for organ in finding.organs]
     slim = replace(finding, reference=nothing, prediction=nothing, mending=None)
     look = _Look(
         finding=replace(slim, organs=tuple(organs)),
         shape=finding.reference.shape,
         reference=zlib_ng.compress(finding.reference.tobytes(), 1),
         prediction=zlib_ng.compress(finding.prediction.tobytes(), 1),
-        grid=grid,
+        grid=reference.grid,
         files=files,
     )
     return words, look

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from flare.evaluation.metrics.arrays import Mask, Spacing
+from flare.evaluation.metrics.arrays import Box, Mask, Spacing
 from flare.reports.render.svg import decimal, element
 
 COLOURS = 14
@@ -26,9 +26,6 @@ too, each is darker than the last."""
 
 Pixels = npt.NDArray[Any]
 """Shape (rows, columns)."""
-
-Box = tuple[slice, slice, slice]
-"""Along z, y, x."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

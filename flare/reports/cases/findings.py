@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from operator import add
+from typing import Any, NamedTuple, TypeVar
 
 import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import metrics_in, shares_of_masks
 from flare.challenge.organs import Organ
 from flare.challenge.rules import Challenge
@@ -36,7 +35,6 @@ from flare.evaluation.metrics.tally import Voxels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
 from flare.evaluation.submission.match import CasePair
 from flare.reports.cases.drawing import FieldOfView
-from flare.reports.cases.lesions import OrganLesions, find_lesions
 from flare.reports.cases.surfaces import (
     OrganSurfaces,
     Place,
@@ -57,6 +55,13 @@ LOW_DSC = 0.5
 """Without an organ below this score, nothing is looked for."""
 
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
+
+
+class Slices(NamedTuple):
+    """Some slices along a turned axis."""
+
+    axis: int
+    slices: slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,21 +89,12 @@ class Orientation:
         x, y, z = (spacing[2 - axis] for axis in order)
         return z, y, x
 
-    def slices(self, part: slice, size: int, axis: int = 2) -> tuple[int, slice]:
-        """The turned axis of an axis x, y, z of the file, and where a part is on it."""
-        way, sign = self.ways[axis]
+    def slices(self, part: slice, shape: tuple[int, ...], axis: int = 2) -> Slices:
+        """A part of an axis x, y, z of the file, turned; the shape is, too."""
+        turned, sign = 2 - int(self.ways[axis, 0]), self.ways[axis, 1]
         if sign < 0:
-            part = slice(size - part.stop, size - part.start)
-        return 2 - int(way), part
-
-    def place_of(self, box: Box, mask: Mask, shape: tuple[int, int, int]) -> Place:
-        """The slices that hold most of a mask, which is a box of a file of a shape."""
-        place = np.array(heaviest_slices(slice_sizes(self.volume(mask))))
-        for axis in range(3):
-            turned, part = self.slices(box[2 - axis], shape[2 - axis], axis)
-            place[turned] += part.start
-        z, y, x = place.tolist()
-        return z, y, x
+            part = slice(shape[turned] - part.stop, shape[turned] - part.start)
+        return Slices(turned, part)
 
 
 def orientation_of(grid: Grid) -> Orientation:
@@ -144,8 +140,6 @@ class OrganFinding:
     scored: tuple[int, int] | None = None
     """The first slice that was scored, and the one after the last, from the feet; None
     if all were."""
-    lesions: OrganLesions | None = None
-    """None without a definition of them."""
 
     @property
     def dsc(self) -> float:
@@ -227,14 +221,16 @@ class CaseFinding:
         """Volume of a voxel."""
         return float(np.prod(self.field.spacing)) / 1000
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ScoredPart:
-    """The slices in which alone an organ was scored."""
-
-    axis: int
-    """The turned axis of the file's slices."""
-    slices: slice
+    def place_of(self, box: Box, mask: Mask) -> Place:
+        """The slices that hold most of a mask, which is of a box of the file."""
+        place = heaviest_slices(slice_sizes(self.orientation.volume(mask)))
+        starts = [0, 0, 0]
+        for axis in range(3):
+            shape = self.reference.shape
+            turned = self.orientation.slices(box[2 - axis], shape, axis)
+            starts[turned.axis] = turned.slices.start
+        z, y, x = map(add, starts, place)
+        return z, y, x
 
 
 def _pair_of(reference: Labels, prediction: Labels, spacing: Spacing) -> MapPair:
@@ -259,9 +255,13 @@ class _TurnedCase:
             for organ in challenge.organs
         }
         # The slices of each organ that was not scored in all of them.
-        self.scored_parts = _scored_parts(reference, challenge, self.orientation)
+        self.scored_parts: dict[str, Slices] = {}
+        for organ in challenge.organs:
+            slices = scored_slices(organ, organ.region, reference, challenge)
+            if slices != WHOLE:
+                turned = self.orientation.slices(slices, self.reference.shape)
+                self.scored_parts[organ.name] = turned
         self.tolerances = organ_tolerances(challenge)  # in mm, by organ
-        self.lesions = _lesions(reference, prediction, challenge, self.orientation)
 
 
 def look_at(
@@ -298,41 +298,6 @@ def look_at(
         weights=weights,
         organs=tuple(organs),
     )
-
-
-def _scored_parts(
-    reference: LabelMap, challenge: Challenge, orientation: Orientation
-) -> dict[str, _ScoredPart]:
-    """The slices that were scored by organ, unless all of them were."""
-    parts = {}
-    for organ in challenge.organs:
-        file_slices = scored_slices(organ, organ.region, reference, challenge)
-        if file_slices != WHOLE:
-            axis, slices = orientation.slices(file_slices, len(reference.labels))
-            parts[organ.name] = _ScoredPart(axis=axis, slices=slices)
-    return parts
-
-
-def _lesions(
-    reference: LabelMap,
-    prediction: LabelMap,
-    challenge: Challenge,
-    orientation: Orientation,
-) -> dict[str, OrganLesions]:
-    """The lesions by organ, found on the axes of the file, as they were scored.
-
-    Where IoUs are equal, the order of lesions along these decides which is found.
-    """
-    pair = MapPair(reference.voxels, prediction.voxels, reference.grid.spacing)
-    place_of = partial(orientation.place_of, shape=reference.grid.shape)
-    lesions = {}
-    for organ in challenge.organs:
-        if organ.lesions:
-            slices = scored_slices(organ, organ.region, reference, challenge)
-            cut = pair.cut(organ.region, slices)
-            definition = DEFINITIONS[organ.lesions]
-            lesions[organ.name] = find_lesions(cut, definition, place_of)
-    return lesions
 
 
 def _look_at_organ(
@@ -379,12 +344,11 @@ def _look_at_organ(
         surfaces=surfaces,
         worst=heaviest_slices(organ_weights) if organ_weights[0].any() else None,
         scored=scored,
-        lesions=case.lesions.get(organ.name),
     )
 
 
 def _locate_surfels(
-    case: _TurnedCase, organ: Organ, part: _ScoredPart | None
+    case: _TurnedCase, organ: Organ, part: Slices | None
 ) -> tuple[Surface, Surface]:
     """The surfels of an organ in both label maps, in the slices that were scored."""
     pair = case.pairs[organ.name]

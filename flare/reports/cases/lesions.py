@@ -1,60 +1,83 @@
-"""Tells of the lesions of a case by number: found, missed and false, largest first."""
+"""Tells of the lesions of a case by number: missed, false and found, largest first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
-from flare.challenge.lesions import Definition
+from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import METRICS
+from flare.challenge.rules import Challenge
+from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.lesions.case import CaseLesions
+from flare.evaluation.lesions.pairs import Side
 from flare.evaluation.lesions.parts import Parts
-from flare.evaluation.metrics.arrays import Box, Mask
-from flare.evaluation.metrics.tally import LabelPair
+from flare.evaluation.lesions.runs import Numbers
+from flare.evaluation.metrics.pairs import MapPair
+from flare.evaluation.scoring.case import scored_slices
 from flare.reports.cases.drawing import PLANES
-from flare.reports.cases.surfaces import Place
-from flare.reports.model import Cell, Column, Table, ml_cell, table_of
+from flare.reports.cases.findings import CaseFinding
+from flare.reports.model import Cell, Part, Words, ml_cell, table_of_rows
 from flare.reports.scores import metric_cell
 
 MOST_SHOWN = 20
 """So many lesions of a kind are shown: a prediction may have millions of specks."""
 
 
-class NumberedLesion(NamedTuple):
-    """A lesion that is shown."""
+def lesion_parts(
+    finding: CaseFinding,
+    reference: LabelMap,
+    prediction: LabelMap,
+    challenge: Challenge,
+) -> Iterator[Part]:
+    """The lesions of each organ that has them, found as they were scored.
 
-    kind: str
-    number: int
-    """From 1, the largest: of the reference, found or missed, and of false ones."""
-    voxels: int
-    place: Place
-    """The slices that hold most of it."""
-    dsc: float | None = None
-    """The DSC of one that is found, with all that belongs to it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrganLesions:
-    """The lesions of an organ in a case, by the definition that decides its scores."""
-
-    definition: Definition
-    sizes: Mapping[str, tuple[int, int]]
-    """How many lesions each kind has, and of how many voxels."""
-    shown: tuple[NumberedLesion, ...]
-    """The largest of each kind."""
+    That is along the axes of the file: where IoUs are equal, the order of lesions along
+    these decides which is found.
+    """
+    pair = MapPair(reference.voxels, prediction.voxels, reference.grid.spacing)
+    for organ in challenge.organs:
+        if organ.lesions:
+            slices = scored_slices(organ, organ.region, reference, challenge)
+            cut = pair.cut(organ.region, slices)
+            case = CaseLesions(cut, DEFINITIONS[organ.lesions])
+            yield _table(case, organ.name.replace("_", " "), finding)
 
 
-def find_lesions(
-    pair: LabelPair, definition: Definition, place_of: Callable[[Box, Mask], Place]
-) -> OrganLesions:
-    """The lesions of an organ; `place_of` has the slices that hold most of a mask."""
-    case = CaseLesions(pair, definition)
+def _table(case: CaseLesions, organ: str, finding: CaseFinding) -> Part:
+    """A row for each lesion that is shown, and above it how many there are."""
+    counts, rows = [], []
+    dsc_head = ["DSC"] if case.definition.mean else []
+    for kind, side, lesions, numbers in _kinds(case):
+        volume = ml_cell(int(side.sizes[lesions].sum()) * finding.voxel_ml).text
+        unseen = lesions.size - MOST_SHOWN
+        words = f", {unseen} smaller ones are not shown" if unseen > 0 else ""
+        counts.append(f"{lesions.size} {kind} ({volume} ml{words})")
+        lesions, numbers = lesions[:MOST_SHOWN], numbers[:MOST_SHOWN]
+        parts = Parts(side, lesions, case.pair.box)
+        for lesion, number in zip(lesions.tolist(), numbers.tolist(), strict=True):
+            box = parts.box([lesion])
+            place = finding.place_of(box, parts.mask([lesion], box))
+            link = " ".join(map(str, place))
+            name = Cell(f"{kind} {number}", href="#picture", place=link)
+            size = ml_cell(int(side.sizes[lesion]) * finding.voxel_ml)
+            dsc = case.lesion(lesion).dsc if kind == "found" else None
+            cell = metric_cell(METRICS["lesion_dsc"], dsc, exact=True, absent="-")
+            slices = [index + 1 for index in place]
+            rows.append([name, size, *[cell] * len(dsc_head), *slices])
+    caption = f"Lesions of {organ} by {case.definition.title}: {'; '.join(counts)}"
+    if not rows:
+        return Words(caption)
+    planes = [f"{plane.name} slice" for plane in PLANES]
+    heads = ["lesion", "volume (ml)", *dsc_head, *planes]
+    return table_of_rows(caption, heads, rows, words=["lesion"])
+
+
+def _kinds(case: CaseLesions) -> Iterator[tuple[str, Side, Numbers, Numbers]]:
+    """The lesions of each kind, the largest first: their mask, they, their numbers."""
     is_found = np.zeros(case.reference.number, dtype=np.bool_)
     is_found[case.pairs.references] = True
-    shown, sizes = [], {}
     for kind, side, is_numbered, is_kind in (
         ("missed", case.reference, case.is_counted, ~is_found),
         ("false", case.prediction, case.is_false, case.is_false),
@@ -63,42 +86,4 @@ def find_lesions(
         numbered = np.flatnonzero(is_numbered)
         ordered = numbered[np.argsort(-side.sizes[numbered], kind="stable")]
         ranks = np.flatnonzero(is_kind[ordered])
-        sizes[kind] = ranks.size, int(side.sizes[ordered[ranks]].sum())
-        parts = Parts(side, ordered[ranks[:MOST_SHOWN]], pair.box)
-        for rank in ranks[:MOST_SHOWN].tolist():
-            lesion = int(ordered[rank])
-            box = parts.box([lesion])
-            place = place_of(box, parts.mask([lesion], box))
-            dsc = case.lesion(lesion).dsc if kind == "found" else None
-            voxels = int(side.sizes[lesion])
-            shown.append(NumberedLesion(kind, rank + 1, voxels, place, dsc))
-    return OrganLesions(definition=definition, sizes=sizes, shown=tuple(shown))
-
-
-def lesion_table(organ: str, lesions: OrganLesions, voxel_ml: float) -> Table:
-    """A row for each lesion that is shown: its volume, its DSC if found, its slices."""
-    shown, definition = lesions.shown, lesions.definition
-    names = []
-    for lesion in shown:
-        name, place = f"{lesion.kind} {lesion.number}", " ".join(map(str, lesion.place))
-        names.append(Cell(name, href="#picture", place=place))
-    volumes = [ml_cell(lesion.voxels * voxel_ml) for lesion in shown]
-    columns = [Column("lesion", names, is_text=True), Column("volume (ml)", volumes)]
-    if definition.mean:
-        metric = METRICS["lesion_dsc"]
-        cells = [metric_cell(metric, n.dsc, exact=True, absent="-") for n in shown]
-        columns.append(Column("DSC", cells))
-    for plane in PLANES:
-        slices = [lesion.place[plane.across] + 1 for lesion in shown]
-        columns.append(Column(f"{plane.name} slice", slices))
-    counts = "; ".join(_counts(lesions, voxel_ml))
-    return table_of(f"Lesions of {organ} by {definition.title}: {counts}", columns)
-
-
-def _counts(lesions: OrganLesions, voxel_ml: float) -> Iterator[str]:
-    """How many there are of each kind, and how many of them are not shown."""
-    for kind, (number, voxels) in lesions.sizes.items():
-        words = f"{number} {kind} ({ml_cell(voxels * voxel_ml).text} ml"
-        if number > MOST_SHOWN:
-            words += f", {number - MOST_SHOWN} smaller ones are not shown"
-        yield f"{words})"
+        yield kind, side, ordered[ranks], ranks + 1

@@ -13,7 +13,7 @@ from flare.common.text import count, safe
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.drawing import Picture
 from flare.reports.cases.findings import CaseFinding, Mending
-from flare.reports.cases.lesions import lesion_table
+from flare.reports.cases.lesions import lesion_parts
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.pictures import (
     BANDS,
@@ -198,7 +198,7 @@ def _drawn(
 ) -> CasePage:
     """Draw a case that was scored, as submitted, and mended if that explains it."""
     case, number = case_and_number
-    finding, grid = find_out(files, case, scores)
+    finding, reference, prediction = find_out(files, case, scores)
     faults, means = ordered_faults(finding), Words(means_words(finding))
     words = worst_words(faults)
     kinds: dict[str, None] = {}
@@ -209,7 +209,7 @@ def _drawn(
         why = Words("Neither label map has any organ: there is nothing to draw.")
         page = replace(empty, lead=[means, why], sections=[organs])
         return CasePage(page, words, tuple(kinds))
-    backgrounds = ct_backgrounds(files, case, grid, finding)
+    backgrounds = ct_backgrounds(files, case, reference.grid, finding)
     pictures = surface_pictures(finding, surface_views(finding))
     surfaces: list[Part] = [
         macro_html("surfaces", pictures=pictures, bands=BANDS),
@@ -220,8 +220,10 @@ def _drawn(
         organs,
         Section("surfaces", "Surfaces", "Surfaces", surfaces),
     ]
-    if any(organ.lesions for organ in finding.organs):
-        sections.insert(2, _lesion_section(finding))
+    lesions = list(lesion_parts(finding, reference, prediction, files.challenge))
+    if lesions:
+        lesions += Words(NUMBERS_NOTE, "note"), *definition_notes()
+        sections.insert(2, Section("lesions", "Lesions", "Lesions", lesions))
     if finding.mending:
         sections.insert(1, _mending_section(finding, finding.mending, backgrounds))
     return CasePage(
@@ -236,11 +238,8 @@ def _drawn(
 
 def _fault_lines(faults: Sequence[Fault]) -> Lines:
     """Lines on what is wrong; each leads to its slices in the viewer."""
-    lines, places = [], []
-    for fault in faults:
-        lines.append(fault.line)
-        places.append(" ".join(map(str, fault.place or ())))
-    return Lines(lines, places=places)
+    places = [" ".join(map(str, fault.place or ())) for fault in faults]
+    return Lines([fault.line for fault in faults], places=places)
 
 
 def _fault_section(
@@ -278,17 +277,6 @@ def _mending_section(
         Words(MENDED_NOTE, "note"),
     ]
     return Section("mended", MENDED, MENDED, parts)
-
-
-def _lesion_section(finding: CaseFinding) -> Section:
-    """A table of the lesions of each organ that has them, and their definitions."""
-    parts: list[Part] = []
-    for organ in finding.organs:
-        if organ.lesions:
-            table = lesion_table(organ.title, organ.lesions, finding.voxel_ml)
-            parts.append(table if table.rows else Words(table.caption))
-    parts += Words(NUMBERS_NOTE, "note"), *definition_notes()
-    return Section("lesions", "Lesions", "Lesions", parts)
 
 
 def _organ_section(finding: CaseFinding, faults: Sequence[Fault]) -> Section:

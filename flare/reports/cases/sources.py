@@ -238,12 +238,12 @@ def _is_recorded(
 
 def find_out(
     files: CaseFiles, case: str, scores: Mapping[str, float | None]
-) -> tuple[CaseFinding, Grid]:
+) -> tuple[CaseFinding, LabelMap, LabelMap]:
     """Read and compare the label maps of a case; errors are those of `read_case`."""
     reference, prediction = read_case(files, case, scores)
     mending = find_mending(files.pairs[case], files.challenge, scores)
     finding = look_at(reference, prediction, files.challenge, scores, mending)
-    return finding, reference.grid
+    return finding, reference, prediction
 
 
 def ct_backgrounds(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
-from flare.evaluation.metrics.arrays import Mask, Spacing
+from flare.evaluation.metrics.arrays import Mask, Spacing, start_of
 from flare.evaluation.metrics.surfels import Surface
 
 Weights = npt.NDArray[np.float64]
@@ -43,7 +43,7 @@ MOST_VOXELS = 20_000
 change no choice of a slice, and take long where everything is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Component:
     """A piece that shares no voxel with the other label map's organ."""
 
@@ -172,19 +172,10 @@ def _far_pieces(
     for piece, piece_box in enumerate(ndimage.find_objects(pieces), start=1):
         distance = float(nearest[piece])
         if not shared[piece] and FAR_MM < distance < np.inf:
-            z_box, y_box, x_box = piece_box
-            z, y, x = heaviest_slices(slice_sizes(pieces[piece_box] == piece))
-            z_start, y_start, x_start = map(int, box_start)
-            component = Component(
-                voxels=int(voxels[piece]),
-                distance=distance,
-                place=(
-                    z_start + z_box.start + z,
-                    y_start + y_box.start + y,
-                    x_start + x_box.start + x,
-                ),
-            )
-            components.append(component)
+            place = heaviest_slices(slice_sizes(pieces[piece_box] == piece))
+            z, y, x = (box_start + start_of(piece_box) + place).tolist()
+            size = int(voxels[piece])
+            components.append(Component(size, distance, (z, y, x)))
     components.sort(key=lambda component: (-component.voxels, -component.distance))
     return tuple(components)
 

@@ -159,7 +159,9 @@ def _faults(finding: CaseFinding) -> Iterator[Fault]:
     """All faults of a case, and then those of its organs in their order."""
     elsewhere: dict[str, Place | None] = {}
     for organ in finding.organs:
-        if _is_elsewhere(organ):
+        reference, prediction, missed, _ = organ.voxels
+        # Both maps have it without a common voxel, for no known reason.
+        if prediction > 0 and reference == missed > 0:
             elsewhere[organ.title] = organ.worst
     if finding.mending:
         kinds = []
@@ -173,12 +175,6 @@ def _faults(finding: CaseFinding) -> Iterator[Fault]:
         yield Fault(1.0, words, ("elsewhere",), next(iter(elsewhere.values())))
     for organ in finding.organs:
         yield from _organ_faults(organ)
-
-
-def _is_elsewhere(organ: OrganFinding) -> bool:
-    """Whether both maps have an organ without a common voxel, for no known reason."""
-    reference, prediction, missed, _ = organ.voxels
-    return prediction > 0 and reference == missed > 0
 
 
 def _organ_faults(organ: OrganFinding) -> Iterator[Fault]:
