@@ -185,8 +185,10 @@ def write_report(sources, output, *, is_organiser, **options):
     return report.write()
 
 
-def pages_of_ranking(source, *, is_organiser, has_teams=True, **options):
+def pages_of_ranking(
+    source, *, is_organiser, has_teams=True, is_written=False, **options
+):
     """The pages of results that are ranked, by the names of their files."""
     options = RankingOptions(**({"bootstrap": 0} | options))
     audience = {"is_organiser": is_organiser, "has_teams": has_teams}
-    return dict(ranking_pages(source, options, is_written=False, **audience))
+    return dict(ranking_pages(source, options, is_written=is_written, **audience))

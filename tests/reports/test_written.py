@@ -109,6 +109,7 @@ def test_a_ranking_of_a_challenge_of_one_s_own_needs_no_file_of_it(results, tmp_
 
 VALUE = re.compile("^team_0,case_2,dsc,.*$", re.MULTILINE)
 NOT_OURS = "it is no ranking.json that flare rank has written"
+ANOTHER = "it was written by another version"
 OTHER = "it does not belong to the ranking.json beside it"
 
 
@@ -127,35 +128,20 @@ def settings_with(**changes):
 
 
 @pytest.mark.parametrize(
-    ("name", "spoil", "named", "problem"),
+    ("name", "spoil", "problem"),
     [
-        (
-            *("values.csv", lambda text: VALUE.sub("team_0,case_2,dsc,0.0001", text)),
-            *("values.csv", OTHER),
-        ),
-        ("values.csv", lambda text: text + "\n", "values.csv", OTHER),
-        (
-            *("ranking.json", settings_with(version="0.1.0"), "ranking.json"),
-            "it was written by another version (0.1.0)",
-        ),
-        (
-            *("ranking.json", settings_with(values_sha256=None), "ranking.json"),
-            "it was written by another version (",
-        ),
-        (
-            *("ranking.json", settings_with(metrics=[{"tolerance": 10**400}])),
-            *("ranking.json", NOT_OURS),
-        ),
-        ("ranking.json", lambda _: "{", "ranking.json", NOT_OURS),
-        (
-            *("ranking.json", lambda _: '{"settings": {}, "ranking": []}'),
-            *("ranking.json", NOT_OURS),
-        ),
+        ("values.csv", lambda text: VALUE.sub("team_0,case_2,dsc,0.0001", text), OTHER),
+        ("values.csv", lambda text: text + "\n", OTHER),
+        ("ranking.json", settings_with(version="0.1.0"), f"{ANOTHER} (0.1.0)"),
+        ("ranking.json", settings_with(values_sha256=None), f"{ANOTHER} ("),
+        ("ranking.json", settings_with(metrics=[{"tolerance": 10**400}]), NOT_OURS),
+        ("ranking.json", lambda _: "{", NOT_OURS),
+        ("ranking.json", lambda _: '{"settings": {}, "ranking": []}', NOT_OURS),
     ],
     ids=["value", "line", "version", "digest", "number", "no JSON", "other JSON"],
 )
 def test_files_that_do_not_belong_together_are_refused(
-    written, tmp_path, name, spoil, named, problem
+    written, tmp_path, name, spoil, problem
 ):
     file = written / name
     file.write_text(spoil(file.read_text(encoding="utf-8")), encoding="utf-8")
@@ -163,7 +149,7 @@ def test_files_that_do_not_belong_together_are_refused(
     with pytest.raises(RankingError) as caught:
         write_report([written], tmp_path / "page.html", is_organiser=True)
 
-    assert caught.value.finding.startswith(f"{safe(written / named)}: ")
+    assert caught.value.finding.startswith(f"{safe(file)}: ")
     assert problem in caught.value.finding
     assert "flare rank RESULTS" in str(caught.value)
 

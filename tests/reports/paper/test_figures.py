@@ -119,85 +119,67 @@ RULES = {
     "z_range.top_slice": "included",
 }
 
-
-def methods_of(tmp_path, content):
-    source = write_json(tmp_path / "metrics.json", content)
-    return evaluation_methods(read_evaluation(source))
-
-
-def test_the_methods_tell_regions_and_labels_that_are_each_one(tmp_path, content):
-    rules = scoring_rules(read_challenge("brats23-gli"))
-    content["evaluation"]["rules"] = rules | {"labels of lesion": "each"}
-
-    text = methods_of(tmp_path, content)
-
-    assert "Regions were the voxels of several labels: tc (1, 3); wt (1, 2, 3)." in text
-    assert "Each label of either label map was one lesion, compared by itself;" in text
-    assert "Tolerances" not in text
+DISTANCES = RULES | {"metrics": "dsc, nsd, hd95, assd, volume_difference"}
+OF_DISTANCES = (
+    "By DSC and NSD, an organ in neither label map scored 1, one that only the"
+    " prediction has 0, and one that only the reference has 0.",
+    "By HD95 and ASSD, an organ in neither label map scored 0 mm, one that only the"
+    " prediction has FAR, and one that only the reference has FAR.",
+    "By volume difference, an organ in neither label map scored 0, one that only the"
+    " prediction has 1, and one that only the reference has -1.",
+    "DSC, NSD, HD95, ASSD and volume difference of a case are the means over its",
+    "and got the worst value instead: 1. That is 0 by DSC and NSD, FAR by HD95 and"
+    " ASSD, -1 by volume difference.",
+)
+"""Sentences, with how far an organ is that is missing."""
 
 
 @pytest.mark.parametrize(
-    ("more", "far"),
+    ("rules", "sentences", "far"),
     [
-        ({}, "the diagonal of the reference's grid"),
-        ({"worst_distance_mm": 80.0}, "80 mm"),
+        (RULES, (
+            "Label maps of 4 cases were scored.",
+            "Label maps were scored by rules as reported.",
+            "Tolerances were 3 mm (left kidney); 5 mm (liver).",
+            "An organ in neither label map scored 1, one that only the prediction has"
+            " 0, and one that only the reference has 0.",
+            "DSC and NSD of a case are the means over its organs without left kidney.",
+            "liver: scored only between the lowest and the highest slice of the"
+            " reference (top slice included).",
+            "The NSD of an organ was 0 where its DSC was below 0.2.",
+            "DSC and NSD of organs were rounded to 4 decimals.",
+            "Cases that were not scored, and got the worst value instead: 1.",
+            "Options of the evaluation: on_bad_case worst.",
+            "Computed with the FLARE evaluation kit 0.2.0, challenge file flare21"
+            " (SHA-256 unknown).",
+        ), ""),
+        (DISTANCES, OF_DISTANCES, "the diagonal of the reference's grid"),
+        (DISTANCES | {"worst_distance_mm": 80.0}, OF_DISTANCES, "80 mm"),
+        (DISTANCES | {"absent_organs.in_both": LEFT_OUT}, (
+            "By HD95 and ASSD, an organ in neither label map scored no value, one that",
+        ), ""),
+        (scoring_rules(read_challenge("brats23-gli")) | {"labels of lesion": "each"}, (
+            "Regions were the voxels of several labels: tc (1, 3); wt (1, 2, 3).",
+            "Each label of either label map was one lesion, compared by itself;",
+        ), ""),
+        ({}, ("By which tolerances and rules is not on record.",), ""),
     ],
-)
-def test_the_methods_say_how_far_a_missing_organ_is(tmp_path, content, more, far):
-    metrics = "dsc, nsd, hd95, assd, volume_difference"
-    content["evaluation"] |= {"rules": RULES | {"metrics": metrics} | more}
-    content["failed"] = {"case_002": "no file"}
-
-    text = methods_of(tmp_path, content)
-
-    for sentence in (
-        "By DSC and NSD, an organ in neither label map scored 1, one that only the"
-        " prediction has 0, and one that only the reference has 0.",
-        "By HD95 and ASSD, an organ in neither label map scored 0 mm, one that only the"
-        f" prediction has {far}, and one that only the reference has {far}.",
-        "By volume difference, an organ in neither label map scored 0, one that only"
-        " the prediction has 1, and one that only the reference has -1.",
-        "DSC, NSD, HD95, ASSD and volume difference of a case are the means over its",
-        "and got the worst value instead: 1. That is 0 by DSC and NSD,"
-        f" {far} by HD95 and ASSD, -1 by volume difference.",
-    ):
-        assert sentence in text
-
-
-def test_the_methods_give_no_value_to_what_is_left_out(tmp_path, content):
-    more = {"metrics": "dsc, hd95", "worst_distance_mm": 100.0}
-    rules = RULES | more | {"absent_organs.in_both": LEFT_OUT}
-    content["evaluation"] |= {"rules": rules}
-    text = methods_of(tmp_path, content)
-    assert "By HD95, an organ in neither label map scored no value, one that" in text
-
-
-def test_the_methods_are_those_that_metrics_json_tells(tmp_path, content):
-    assert "is not on record." in methods_of(tmp_path, content)
-    content["evaluation"] |= {"rules": RULES, "options": {"on_bad_case": "worst"}}
+    ids=["most", "diagonal", "a distance", "left out", "regions", "none"],
+)  # fmt: skip
+def test_the_methods_are_those_that_metrics_json_tells(
+    tmp_path, content, rules, sentences, far
+):
+    content["evaluation"] |= {"rules": rules, "options": {"on_bad_case": "worst"}}
     content["evaluation"]["rules_note"] = "rules as reported"
     content["failed"] = {"case_002": "no file"}
+    source = write_json(tmp_path / "metrics.json", content)
 
-    text = methods_of(tmp_path, content)
+    text = evaluation_methods(read_evaluation(source))
 
-    for sentence in (
-        "Label maps of 4 cases were scored.",
-        "Label maps were scored by rules as reported.",
-        "Tolerances were 3 mm (left kidney); 5 mm (liver).",
-        "An organ in neither label map scored 1, one that only the prediction has 0,"
-        " and one that only the reference has 0.",
-        "DSC and NSD of a case are the means over its organs without left kidney.",
-        "liver: scored only between the lowest and the highest slice of the reference"
-        " (top slice included).",
-        "The NSD of an organ was 0 where its DSC was below 0.2.",
-        "DSC and NSD of organs were rounded to 4 decimals.",
-        "Cases that were not scored, and got the worst value instead: 1.",
-        "Options of the evaluation: on_bad_case worst.",
-        "Computed with the FLARE evaluation kit 0.2.0, challenge file flare21 (SHA-256"
-        " unknown).",
-    ):
-        assert sentence in text
+    for sentence in sentences:
+        assert sentence.replace("FAR", far) in text
     assert "\n" not in text
+    assert ("Tolerances" in text) == ("tolerance_mm of liver" in rules)
 
 
 # --- Groups -----------------------------------------------------------------------

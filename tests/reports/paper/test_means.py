@@ -21,10 +21,9 @@ from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, RankingOptions, RankingRules
 from flare.reports.paper.tables import mean_files, mean_tables, page_text
 from flare.reports.ranking.page import public_ranking
-from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
 from tests.builders import case_names, organ_boxes, write_cases
-from tests.builders.pages import content_of, rows_of
+from tests.builders.pages import content_of, pages_of_ranking, rows_of
 from tests.builders.results import DSC, FLARE21, TIME, make_table
 
 RULES = RankingRules(metrics=(DSC, TIME))
@@ -154,18 +153,10 @@ def test_a_case_left_out_costs_the_diagonal_of_its_grid_in_every_table(tmp_path)
         column = "_".join(filter(None, (row.metric, row.organ, "mean")))
         if row.team == "most":
             assert (row.n, row["mean"]) == (3, pytest.approx(expected[column]))
-    options = RankingOptions(challenge=str(own), bootstrap=0)
     for is_written, source in ((False, results), (True, tmp_path / "r")):
         for is_organiser in (True, False):
-            pages = dict(
-                ranking_pages(
-                    source,
-                    options,
-                    is_written=is_written,
-                    is_organiser=is_organiser,
-                    has_teams=True,
-                )
-            )
+            options = {"is_written": is_written, "challenge": str(own)}
+            pages = pages_of_ranking(source, is_organiser=is_organiser, **options)
             row = content_of(pages["teams/most.html"], "Means and mean ranks")[0]
             assert float(row["mean"].text) == pytest.approx(diagonal / 3, abs=0.06)
             text = page_html(pages["teams/most.html"])
