@@ -66,7 +66,10 @@ class Window:
         self.page.emulate_media(media="screen", color_scheme=scheme)
         self.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self._context.close()
 
     def _note_request(self, request):

@@ -24,18 +24,10 @@ OWN_SCHEMES = ("about", "blob", "data")
 
 
 def build(sources, *options):
-    return run_command(
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--config-file",
-        "scripts/mkdocs.yml",
-        *options,
-        cwd=sources,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "true", "PYTHONPATH": str(ROOT)},
-    )
+    words = (sys.executable, "-m", "mkdocs", "build", "--strict")
+    words += ("--config-file", "scripts/mkdocs.yml", *options)
+    settings = {"NO_MKDOCS_2_WARNING": "true", "PYTHONPATH": str(ROOT)}
+    return run_command(*words, cwd=sources, env=os.environ | settings)
 
 
 @pytest.fixture(scope="module")
@@ -125,9 +117,8 @@ def test_words_are_spelt_well(tmp_path):
 @pytest.fixture
 def window(page_browser):
     """A window that finds no other computer."""
-    found = Window(page_browser)
-    yield found
-    found.close()
+    with Window(page_browser) as found:
+        yield found
 
 
 def complaints(window, site):

@@ -25,16 +25,14 @@ def plain_page(tmp_path_factory):
 @pytest.fixture(scope="session")
 def window(page_browser):
     """A window, in which each test opens a page anew."""
-    found = Window(page_browser)
-    yield found
-    found.close()
+    with Window(page_browser) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
 def still_window(page_browser):
-    found = Window(page_browser, has_scripts=False)
-    yield found
-    found.close()
+    with Window(page_browser, has_scripts=False) as found:
+        yield found
 
 
 @pytest.fixture

@@ -41,11 +41,15 @@ def make_run(runtime_s, memory=(), cpu_s=None, idle_mb=None):
     )
 
 
+def record_of(*runs, case="c", rule=MaxMemory.STABLE, cpus=1):
+    return case_record(case, runs, rule=rule, cpus=cpus)
+
+
 def test_values_of_a_run_by_hand():
     """A second of 1000 MB, half a second at 3000, 2 s of CPU on four CPUs."""
     run = make_run(1.6, [1000.0] * 11 + [3000.0] * 5, cpu_s=2.0, idle_mb=7.0)
 
-    record = case_record("c1", [run], rule=MaxMemory.STABLE, cpus=4)
+    record = record_of(run, cpus=4)
 
     assert (record.status, record.runtime_s) == (RunStatus.OK, 1.6)
     assert (record.max_gpu_memory_mb, record.peak_gpu_memory_mb) == (3000, 3000)
@@ -73,7 +77,7 @@ def test_values_of_a_run_by_hand():
 def test_memory_that_is_never_stable_has_a_doubt(memory, largest, doubts):
     run = make_run(len(memory) / 10, memory, idle_mb=0.0)
 
-    record = case_record("c", [run], rule=MaxMemory.STABLE, cpus=1)
+    record = record_of(run)
 
     assert (record.max_gpu_memory_mb, record.doubts) == (largest, doubts)
 
@@ -81,7 +85,7 @@ def test_memory_that_is_never_stable_has_a_doubt(memory, largest, doubts):
 def test_all_values_are_those_of_the_repeat_with_the_median_time():
     runs = [make_run(s, [mb] * 20) for s, mb in ((2.0, 20.0), (1.9, 10.0), (3.0, 30.0))]
 
-    record = case_record("c", runs, rule=MaxMemory.PLAIN, cpus=1)
+    record = record_of(*runs, rule=MaxMemory.PLAIN)
 
     assert (record.runtime_s, record.max_gpu_memory_mb, record.repeats) == (2, 20, 3)
     spreads = (record.runtime_s_spread, record.max_gpu_memory_mb_spread)
@@ -90,7 +94,7 @@ def test_all_values_are_those_of_the_repeat_with_the_median_time():
 
 def test_without_a_gpu_there_is_no_memory_of_one():
     """And no zero, which would be the best memory there is."""
-    record = case_record("c", [make_run(2.0)], rule=MaxMemory.STABLE, cpus=1)
+    record = record_of(make_run(2.0))
 
     assert record.max_gpu_memory_mb is None
     assert record.gpu_memory_area_mb_s is None
@@ -105,7 +109,7 @@ def test_a_run_that_failed_cannot_have_a_value(status):
 
 def test_rows_come_back_in_order(tmp_path):
     records = [
-        case_record("c2", [make_run(1.5, [5.0] * 15)], rule=MaxMemory.PLAIN, cpus=2),
+        record_of(make_run(1.5, [5.0] * 15), case="c2"),
         CaseRecord(case="c1", status=RunStatus.TIMED_OUT, message='ended, "so"'),
     ]
     write_records(records, tmp_path / "efficiency.csv")
@@ -137,8 +141,8 @@ def test_a_file_of_somebody_else_is_not_overwritten(tmp_path, text):
 def test_means_are_of_all_cases_or_there_are_none():
     """Whoever fails on the long cases has no short mean."""
     records = [
-        case_record("a", [make_run(1.0, [10.0] * 9)], rule=MaxMemory.PLAIN, cpus=1),
-        case_record("b", [make_run(4.0, [30.0] * 9)], rule=MaxMemory.PLAIN, cpus=1),
+        record_of(make_run(1.0, [10.0] * 9), case="a"),
+        record_of(make_run(4.0, [30.0] * 9), case="b"),
     ]
     failed = CaseRecord(case="c", status=RunStatus.FAILED)
 
@@ -170,9 +174,7 @@ def test_means_are_of_all_cases_or_there_are_none():
 )
 def test_the_median_of_repeats_counts_unless_later_ones_are_too_fast(times, counted):
     """The median, unless later runs are much faster than the first: then that one."""
-    record = case_record(
-        "c", [make_run(time) for time in times], rule=MaxMemory.STABLE, cpus=1
-    )
+    record = record_of(*map(make_run, times))
 
     assert record.runtime_s == counted
     is_doubtful = counted == times[0] > 1.5 * min(times) or times == [10.0, 7.9, 8.2]
@@ -191,7 +193,7 @@ def test_a_busy_computer_is_doubtful(other_cpu_s, doubts):
     """Half a second, and a tenth of ten seconds of one processor."""
     run = replace(make_run(10.0), other_cpu_s=other_cpu_s)
 
-    assert case_record("c", [run], rule=MaxMemory.STABLE, cpus=1).doubts == doubts
+    assert record_of(run).doubts == doubts
 
 
 # --- As a pandas table -------------------------------------------------------------

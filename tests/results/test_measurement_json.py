@@ -95,21 +95,13 @@ def test_settings_that_are_not_equal_for_all_teams():
 
     The version of the engine may differ.
     """
+    a = {"memory": "28g", "repeats": "1", "device": "A100", "engine": "28"}
+    b = {"memory": "28g", "repeats": "3", "device": "H100", "engine": "29"}
+    b["contract"] = "algorithm x"
     teams = {
-        team: Measurement(
-            settings=own, noise_s=None, unlike=("a move",) * (team == "b")
-        )
-        for team, own in {
-            "a": {"memory": "28g", "repeats": "1", "device": "A100", "engine": "28"},
-            "b": {
-                "memory": "28g",
-                "repeats": "3",
-                "contract": "algorithm x",
-                "device": "H100",
-                "engine": "29",
-            },
-            "nothing": {},
-        }.items()
+        "a": Measurement(settings=a, noise_s=None),
+        "b": Measurement(settings=b, noise_s=None, unlike=("a move",)),
+        "nothing": NOTHING,
     }
 
     assert list(unlike_teams(teams)) == [
