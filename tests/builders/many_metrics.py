@@ -3,9 +3,8 @@
 import numpy as np
 
 from flare.challenge.reading import read_challenge, scoring_rules
-from flare.results.scores import statistics
 from tests.builders.measured import write_measured
-from tests.builders.pages import numbered, write_json
+from tests.builders.pages import content_of_columns, write_json
 
 RANKED = ("dsc", "nsd", "hd95", "assd", "runtime_s")
 
@@ -45,24 +44,8 @@ def write_teams(folder, teams, challenge, *, cases=100, organs=13):
             columns[metric] = own.mean(axis=0).round(4).tolist()
             for title, row in zip(titles, own.round(4).tolist(), strict=True):
                 columns[f"{metric}_{title}"] = row
-        aggregates = {}
-        for name, row in columns.items():
-            for which, value in statistics(row).items():
-                aggregates[f"{name}_{which}"] = value
         write_measured(folder / team, names, off=number, traced=())
-        files = numbered([f"{name}.nii.gz" for name in names])
-        content = {
-            "case": {key: numbered(row) for key, row in columns.items()},
-            "aggregates": aggregates,
-            "evaluation": {
-                "challenge": rules.key,
-                "challenge_name": rules.name,
-                "version": "1",
-                "rules": scoring_rules(rules),
-                "options": {},
-            },
-            "failed": {},
-            "warnings": [],
-        }
-        content["case"] |= {"alg_fname": files, "gt_fname": files}
+        content = content_of_columns(columns, names)
+        content["evaluation"] |= {"challenge": rules.key, "challenge_name": rules.name}
+        content["evaluation"]["rules"] = scoring_rules(rules)
         write_json(folder / team / "metrics.json", content)

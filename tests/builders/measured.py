@@ -65,15 +65,9 @@ def write_measured(
     write_records(records, folder / "efficiency.csv")
     (folder / "measurement.json").write_text(json.dumps(MEASUREMENT))
     if scores:
-        content = metrics_content(scores)
+        reasons = {case: ": ".join(failure) for case, failure in failed.items()}
+        content = metrics_content(scores, reasons, cases)
         content["evaluation"]["rules"] = scoring_rules(read_challenge("flare21"))
-        for key in ("gt_fname", "alg_fname"):
-            content["case"][key] = {
-                str(n): f"{case}.nii.gz" for n, case in enumerate(cases)
-            }
-        content["failed"] = {
-            case: f"{status}: {message}" for case, (status, message) in failed.items()
-        }
         for case in failed:
             content["case"]["alg_fname"][str(list(cases).index(case))] = ""
         write_json(folder / "metrics.json", content)

@@ -41,30 +41,32 @@ HOSTILE = (
 """Names that break pages which are put together carelessly."""
 
 
-def metrics_content(scores, failed=None, **more):
+def metrics_content(scores, failed=None, cases=None, **more):
     """A metrics.json from scores by organ: a DSC for each case; the NSD is its half."""
-    count = len(next(iter(scores.values())))
     columns = {f"dsc_{organ}": own for organ, own in scores.items()}
     columns |= {f"nsd_{organ}": [v / 2 for v in own] for organ, own in scores.items()}
     for kind in ("dsc", "nsd"):
         rows = zip(*(columns[f"{kind}_{organ}"] for organ in scores), strict=True)
         columns[kind] = [sum(row) / len(row) for row in rows]
-    files = [f"case_{number:03}.nii.gz" for number in range(1, count + 1)]
+    return content_of_columns(columns, cases, failed=failed or {}, **more)
+
+
+def content_of_columns(columns, cases=None, **more):
+    """A metrics.json from the values of all cases by metric."""
+    count = len(next(iter(columns.values())))
+    cases = cases or [f"case_{number:03}" for number in range(1, count + 1)]
+    files = numbered([f"{case}.nii.gz" for case in cases])
     case = {name: numbered(values) for name, values in columns.items()}
+    evaluation = {"challenge": "flare21", "version": "0.2.0", "rules": {}}
     return {
-        "case": case | {"alg_fname": numbered(files), "gt_fname": numbered(files)},
+        "case": case | {"alg_fname": {**files}, "gt_fname": {**files}},
         "aggregates": {
             f"{name}_{which}": value
             for name, values in columns.items()
             for which, value in statistics(values).items()
         },
-        "evaluation": {
-            "challenge": "flare21",
-            "version": "0.2.0",
-            "rules": {},
-            "options": {},
-        },
-        "failed": failed or {},
+        "evaluation": evaluation | {"options": {}},
+        "failed": {},
         "warnings": [],
     } | more
 
