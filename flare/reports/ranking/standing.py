@@ -118,15 +118,13 @@ def own_standing(
     """Reduce a ranking to what a team may know of it."""
     rules = analysis.rules
     metrics = tuple(map(metric_named, rules.names))
-    notes = [left_out_text(analysis)]
-    if rules.gate_dsc:
-        gate = (
-            "Metrics of efficiency count only on cases with a DSC of at least"
-            f" {rules.gate_dsc:g}; on others they are ranked like missing ones."
-        )
-        notes.insert(0, gate)
+    gate = (
+        "Metrics of efficiency count only on cases with a DSC of at least"
+        f" {rules.gate_dsc:g}; on others they are ranked like missing ones."
+    )
     results = _own_results(analysis, standing.team, metrics)
-    notes += _answer_notes(metrics, results)
+    notes = [gate] if rules.gate_dsc else []
+    notes += left_out_text(analysis), *_answer_notes(metrics, results)
     notes.append(rules.scheme_text)
     return OwnStanding(
         team=standing.team,
