@@ -42,7 +42,7 @@ import numpy as np
 from cases import label_maps
 from worst import KINDS, ORGANS, spheres
 
-from flare.evaluation.metrics.comparison import compare_organ
+from flare.evaluation.metrics.distances import FEW
 from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.metrics.pairs import MapPair, map_of
 
@@ -57,7 +57,9 @@ for kind, make in (makers | KINDS).items():
         maps = map_of(first), map_of(second)
         pair = MapPair(reference=maps[0], prediction=maps[1], spacing=(2.5, 0.8, 0.8))
         for label in range(1, ORGANS + 1):
-            compare_organ(pair.cut((label,)), 2.0, has_distances=True)
+            # All that the kernel does for DSC, NSD and distances, without NumPy's part.
+            organ = pair.cut((label,))
+            organ.tally(2.0), organ.near(FEW), organ.surfels(0.0), organ.masks(organ.box[0])
     print(kind, flush=True)
 END_OF_PYTHON
 echo "Nothing was touched outside of an array."
