@@ -19,7 +19,7 @@ from flare.common.files import write_whole
 from flare.common.text import printable
 from flare.measuring.engines.interface import ANSWER_S, Container, Engine, Exit
 from flare.measuring.host import DiskWatch, busy_s, default_cpus, empty_caches, is_busy
-from flare.measuring.options import FLARE, Caches, Contract
+from flare.measuring.options import FLARE, Caches, Contract, RunOptions
 from flare.measuring.sampling import ControlGroup, NvmlSource, Sampler, open_gpu
 from flare.results.efficiency_csv import CaseRecord, RunStatus
 from flare.results.limits import MEMORY, NO_GPU, Limits
@@ -38,10 +38,8 @@ class Conditions:
     """Limits of a container, with the UUID of its GPU."""
     contract: Contract = FLARE
     """The folders that they read and write, and their command."""
-    interval_s: float = 0.1
-    """Between two samples."""
-    caches: Caches = Caches.WARM
-    """Whether a run finds files in the memory of the computer."""
+    runs: RunOptions = field(default_factory=RunOptions)
+    """What is sampled, and whether a run finds files in the memory of the computer."""
     gpu: NvmlSource | None = None
     """The GPU of the limits, which is sampled."""
     idle_power_w: float | None = None
@@ -106,7 +104,7 @@ def run_container(
         )
     identity = engine.create(container)
     try:
-        if conditions.caches is Caches.COLD:
+        if conditions.runs.caches is Caches.COLD:
             empty_caches()  # making it may have read the image
         run = _run(engine, identity, watch, conditions)
         # The container beside it may have filled the disk: then it is guilty only of
@@ -127,7 +125,7 @@ def _run(
 ) -> ContainerRun:
     """Start a container, and sample until it has ended, or is ended."""
     group = ControlGroup(container)
-    sampler = Sampler(conditions.interval_s, gpu=conditions.gpu, group=group)
+    sampler = Sampler(conditions.runs.interval_s, gpu=conditions.gpu, group=group)
     try:
         sampler.look_before()
         busy_before = busy_s(cpus=conditions.exclusive_cpus)

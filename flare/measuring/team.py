@@ -273,8 +273,7 @@ def _opened(plan: TeamPlan) -> Iterator[LoadedImage]:
             conditions=Conditions(
                 limits=lane.limits,
                 contract=job.options.contract,
-                interval_s=runs.interval_s,
-                caches=runs.caches,
+                runs=runs,
                 gpu=gpu,
                 idle_power_w=gpu.idle_power_w() if gpu else None,
                 exclusive_cpus=lane.cpus if lane.of > 1 else (),

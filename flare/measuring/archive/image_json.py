@@ -166,9 +166,8 @@ def _follow_index(
         layers = [_blob_name(layer) for layer in _descriptors(manifest, "layers")]
         layers_by_config.setdefault(config, layers)
     if len(layers_by_config) != 1:
-        raise BrokenError(
-            f"it holds {len(layers_by_config)} images for linux/amd64, expected one"
-        )
+        number = len(layers_by_config)
+        raise BrokenError(f"it holds {number} images for linux/amd64, expected one")
     return next(iter(layers_by_config.items()))
 
 
@@ -252,21 +251,15 @@ def _find_layers(
     contents: Contents, names: Sequence[str], configuration: Mapping[str, Any]
 ) -> Iterator[Blob]:
     rootfs = configuration.get("rootfs") or {}
+    layers = count(len(names), "layer")
     if len(names) > MOST_LAYERS:
-        raise BrokenError(
-            f"it has {len(names)} layers, and engines take {MOST_LAYERS} at most"
-        )
+        raise BrokenError(f"it has {layers}, and engines take {MOST_LAYERS} at most")
     expected = rootfs.get("diff_ids") or []
     if len(names) != len(expected):
-        raise BrokenError(
-            f"it has {count(len(names), 'layer')}, but its configuration"
-            f" {len(expected)}"
-        )
-    for number, (written, diff_id) in enumerate(
-        zip(names, expected, strict=True), start=1
-    ):
-        name = posixpath.normpath(written)
-        blob = contents.blobs.get(name)
+        raise BrokenError(f"it has {layers}, but its configuration {len(expected)}")
+    pairs = zip(names, expected, strict=True)
+    for number, (written, diff_id) in enumerate(pairs, start=1):
+        blob = contents.blobs.get(posixpath.normpath(written))
         text = f"its layer {number} of {len(names)}"
         if not blob:
             raise BrokenError(f"{text} ({safe(written)}) is not in it")

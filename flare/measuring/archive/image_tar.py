@@ -108,9 +108,8 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
             budget.take_noted(len(name))
             yield _member(name, entry, archive)
         if is_file_system:
-            raise BrokenError(
-                "it is a file system (docker export), not an image: docker save"
-            )
+            problem = "it is a file system (docker export), not an image: docker save"
+            raise BrokenError(problem)
 
 
 def _member(name: str, entry: tarfile.TarInfo, archive: tarfile.TarFile) -> Member:

@@ -337,11 +337,8 @@ def _list_evaluations(client: Client, phase: str) -> Iterator[Any]:
     """
     limit, keys = PAGE, set[str]()
     for calls in itertools.count(1):
-        params = {
-            "submission__phase": phase,
-            "limit": str(limit),
-            "offset": str(len(keys)),
-        }
+        part = {"limit": str(limit), "offset": str(len(keys))}
+        params = {"submission__phase": phase, **part}
         try:
             reply = client.call("GET", "evaluations/", params=params)
         except LongAnswerError:

@@ -197,9 +197,8 @@ class PhaseSource:
             if error.status not in _GONE:
                 raise
             problem = f"the platform does not have it any more (status {error.status})"
-            raise GoneError(
-                error, wrong(file.name, problem, "Upload it, and submit it, again.")
-            ) from error
+            remedy = "Upload it, and submit it, again."
+            raise GoneError(error, wrong(file.name, problem, remedy)) from error
         return file
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
