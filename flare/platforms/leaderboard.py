@@ -140,10 +140,7 @@ BOARD_COLUMNS = Family(
 
 
 def write_leaderboard(rows: Sequence[Row], board: Board, file: Path) -> None:
-    """Write the leaderboard as CSV: name, rank, rank_score and the ranked paths.
-
-    After them come the board's own columns, by their titles and as they are shown.
-    """
+    """Write the leaderboard as CSV: the keys of `BoardRow`, and `BOARD_COLUMNS`."""
     columns = ["name", "rank", "rank_score", *board.ranked, *board.titles]
     lines = []
     for rank, score, result in rows:

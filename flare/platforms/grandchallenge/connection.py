@@ -93,17 +93,12 @@ def make_opener(pace: Pace) -> OpenerDirector:
 
     It verifies certificates, leads nowhere by itself, and keeps to the pace.
     """
-    return build_opener(_AsItIs, _Handler(pace))
+    return build_opener(_Handler(pace))
 
 
-class _AsItIs(HTTPErrorProcessor):
+class _Handler(HTTPSHandler, HTTPErrorProcessor):
     """Takes each status for an answer, that of a redirection as well."""
 
-    def https_response(self, request: Any, response: Any) -> Any:
-        return response
-
-
-class _Handler(HTTPSHandler):
     def __init__(self, pace: Pace) -> None:
         super().__init__()
         self._pace = pace
@@ -111,6 +106,9 @@ class _Handler(HTTPSHandler):
     def https_open(self, req: Any) -> HTTPResponse:
         make_connection: Any = partial(_Connection, pace=self._pace)
         return self.do_open(make_connection, req)
+
+    def https_response(self, request: Any, response: Any) -> Any:
+        return response
 
 
 class _Connection(HTTPSConnection):

@@ -199,21 +199,17 @@ def test_a_doubtful_image_is_told_and_not_refused(tmp_path, settings, doubt):
     assert found.startswith(doubt)
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ('{"b": 0, "a": 1, "a": 1}', "its configuration, has a twice"),
-        ('{"b": 0, "a": 1, "a": 1, "a": 1}', "its configuration, has a twice"),
-        *(
-            (f'{{"a": {number}}}', f"has {number} for a number")
-            for number in ("1e999", "-1e400", "NaN", "-Infinity")
-        ),
-    ],
-)
-def test_json_that_readers_understand_in_two_ways_is_refused(content, problem):
+@pytest.mark.parametrize("times", [2, 3])
+def test_json_that_has_a_key_twice_is_refused(times):
+    with pytest.raises(BrokenError, match="its configuration, has a twice"):
+        strict_json(b'{"b": 0, %b}' % b", ".join([b'"a": 1'] * times))
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e400", "NaN", "-Infinity"])
+def test_json_with_a_number_that_is_not_finite_is_refused(number):
     assert strict_json(b'{"a": 1e99}') == {"a": 1e99}
-    with pytest.raises(BrokenError, match=problem):
-        strict_json(content.encode())
+    with pytest.raises(BrokenError, match=f"has {number} for a number"):
+        strict_json(b'{"a": %b}' % number.encode())
 
 
 @pytest.mark.parametrize(
@@ -501,10 +497,8 @@ def test_the_command_says_all_that_is_wrong(tmp_path):
     ("arguments", "problem"),
     [
         (("{archive}", "--images", "."), "--images, --ground-truth: they are for"),
-        *(
-            ((".", option, "x"), "--run, --model: they are for an image, TEAMNAME")
-            for option in ("--run", "--model")
-        ),
+        ((".", "--run", "x"), "--run, --model: they are for an image, TEAMNAME"),
+        ((".", "--model", "x"), "--run, --model: they are for an image, TEAMNAME"),
         (("no.tar.gz",), "no.tar.gz: there is no such file or folder. Give"),
         (("{archive}", "--run", "no.nii.gz"), "no.nii.gz: there is no such image."),
     ],

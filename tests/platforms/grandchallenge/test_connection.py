@@ -295,11 +295,9 @@ def test_a_certificate_that_is_not_trusted_asks_for_that_of_the_network(
     with host(answer()) as server, pytest.raises(PlatformError) as caught:
         client(server).call("GET", "x/")
 
-    finding, remedy = caught.value.finding, caught.value.remedy
-    assert (
-        finding == "localhost: its certificate is not trusted (self-signed certificate)"
-    )
-    assert "give your CA as SSL_CERT_FILE" in remedy
+    problem = "localhost: its certificate is not trusted (self-signed certificate)"
+    assert caught.value.finding == problem
+    assert "give your CA as SSL_CERT_FILE" in caught.value.remedy
     assert pauses == []
 
 

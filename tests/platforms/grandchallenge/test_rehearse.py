@@ -302,10 +302,7 @@ def test_the_settings_are_those_of_the_image_s_challenge(engine, environment, or
 OWN = """
 name = "Mine"
 metrics = ["dsc", "nsd", "hd95"]
-[[organs]]
-label = 1
-name = "liver"
-tolerance_mm = 1
+organs = [{ label = 1, name = "liver", tolerance_mm = 1 }]
 """
 
 
