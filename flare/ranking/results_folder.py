@@ -299,8 +299,9 @@ def _worst_values(scores: Iterable[EvaluationFile]) -> dict[str, dict[str, float
     metrics = [name for name, metric in METRICS.items() if metric.worst is None]
     for file in scores:
         for case, metric in product(dict(file.failed), metrics):
-            if (case, metric) in file.values:
-                worst.setdefault(metric, {})[case] = file.values[case, metric]
+            value = file.values.get((case, metric))
+            if value is not None:
+                worst.setdefault(metric, {})[case] = value
     return worst
 
 
@@ -317,7 +318,6 @@ def _results(
     memory.
     """
     failures = dict(scores.failed)
-    left_out = dict.fromkeys(scores.left_out, LEFT_OUT)
     of_cases = list(filter(_is_of_cases, metrics))
     for case in scores.cases:
         run = runs.get(case) if runs else None
@@ -326,10 +326,11 @@ def _results(
             kind, failures[case] = _describe_failure(run)
             run = None
         for rule in of_cases:
-            measured = _measured_value(rule, case, run)
-            value = scores.values.get((case, rule.metric), measured)
-            reason = left_out.get((case, rule.metric)) or failures.get(case)
-            reason = reason or _reason_of_absence(value, rule, run)
+            measured, key = _measured_value(rule, case, run), (case, rule.metric)
+            value = scores.values.get(key, measured)
+            reason = failures.get(case) or _reason_of_absence(value, rule, run)
+            if value is None and key in scores.values:
+                reason = LEFT_OUT
             yield CaseResult(
                 team=team,
                 case=case,
@@ -350,10 +351,10 @@ def _all_scores(
 ) -> Iterator[CaseResult]:
     """The scores of a team, but those of runs that failed; what is left out is told."""
     for (case, metric), value in scores.values.items():
-        if case not in failures:
+        if value is None:
+            yield CaseResult(team, case, metric, value=None, reason=LEFT_OUT)
+        elif case not in failures:
             yield CaseResult(team=team, case=case, metric=metric, value=value)
-    for case, metric in scores.left_out:
-        yield CaseResult(team, case, metric, value=None, reason=LEFT_OUT)
 
 
 def _is_of_cases(rule: RankedMetric) -> bool:

@@ -43,18 +43,14 @@ def add_values(
     files = dict(scores)
     for folder, by_name in columns.items():
         file = scores[folder.name]
-        values, left_out = dict(file.values), set(file.left_out)
+        values = dict(file.values)
         for name, column in by_name.items():
             known = set(file.cases)
             if not _has_maps(file):
                 known |= shared[name]
             _check_known(folder / f"{name}.csv", column, known)
-            for case, value in column.items():
-                if value is None:
-                    left_out.add((case, name))
-                else:
-                    values[case, name] = value
-        files[folder.name] = replace(file, values=values, left_out=frozenset(left_out))
+            values |= {(case, name): value for case, value in column.items()}
+        files[folder.name] = replace(file, values=values)
     cases = set[str]().union(*(shared[name] for name in ranked & shared.keys()))
     has_runs = any(lexists(folder / EFFICIENCY_CSV) for folder in folders)
     others = ranked - shared.keys()

@@ -334,7 +334,7 @@ def scores_of(file: EvaluationFile) -> CaseScores:
         means=means,
         answers=file.answers,
         failed=file.failed,
-        absent=NO_VALUE if file.left_out else NO_RESULT,
+        absent=NO_VALUE if None in file.values.values() else NO_RESULT,
         low_reasons=low_reasons,
     )
 

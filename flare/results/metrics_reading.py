@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,10 +64,9 @@ class EvaluationFile:
     """All cases in the order of their names; none where only answers are scored."""
     answers: Mapping[str, float]
     """The values of answers by metric, such as ``auroc_diagnosis``."""
-    values: Mapping[tuple[str, str], float]
-    """Scores by case and metric: those of label maps, and the metrics of the call."""
-    left_out: frozenset[tuple[str, str]]
-    """The cases and metrics that have no value, by a rule of the challenge."""
+    values: Mapping[tuple[str, str], float | None]
+    """Scores by case and metric: those of label maps, and the metrics of the call. None
+    is a value that a rule of the challenge leaves out."""
     failed: Mapping[str, str]
     """Why a case was not scored."""
     evaluation: ScoringRecord
@@ -84,14 +83,9 @@ class EvaluationFile:
     """What is said of how the scores were made, in the order of the file, without the
     rules one by one: their digest is there."""
 
-    def has(self, case: str, metric: str) -> bool:
-        """Whether a case has a score, or has none by a rule."""
-        return (case, metric) in self.values or (case, metric) in self.left_out
-
     def scores_of(self, case: str) -> dict[str, float | None]:
         """The scores of a case by metric; None is one that is left out."""
-        keys = (key for key in (*self.values, *self.left_out) if key[0] == case)
-        return {metric: self.values.get((case, metric)) for case, metric in keys}
+        return {m: value for (name, m), value in self.values.items() if name == case}
 
 
 def read_evaluation(
@@ -151,7 +145,6 @@ def _evaluation_file(
     if keys.case or not answers:
         names = _names(keys)
         cases = _cases(file, names)
-    values, nulls = _values(file, keys, names, metrics)
     evaluation = _evaluation(keys.evaluation)
     failed = {case_of(case): str(reason) for case, reason in keys.failed.items()}
     check_known_cases(file, failed, cases)
@@ -160,8 +153,7 @@ def _evaluation_file(
         content=content,
         cases=cases,
         answers=answers,
-        values=values,
-        left_out=frozenset(_left_out(nulls, evaluation)),
+        values=_values(file, keys, names, metrics, evaluation),
         failed=failed,
         evaluation=evaluation,
         aggregates=_finite(keys.aggregates),
@@ -181,19 +173,6 @@ def _evaluation_file(
     )
 
 
-def _left_out(
-    nulls: Iterable[tuple[str, str]], evaluation: ScoringRecord
-) -> Iterator[tuple[str, str]]:
-    """The values that are null by a rule of the challenge, or of a metric of lesions.
-
-    Any other null is a missing result: another program may have written it.
-    """
-    has_rule = LEFT_OUT in map(str, (evaluation.rules or {}).values())
-    for case, metric in nulls:
-        if has_rule or isinstance(metric_named(metric), LesionMetric):
-            yield case, metric
-
-
 def _finite(aggregates: Mapping[str, Any]) -> dict[str, float]:
     """The means and the like, without those that are null or no number."""
     return {
@@ -204,21 +183,30 @@ def _finite(aggregates: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _values(
-    file: Path, keys: _MetricsKeys, names: Mapping[str, str], metrics: Iterable[str]
-) -> tuple[dict[tuple[str, str], float], list[tuple[str, str]]]:
-    """All scores by case and metric, and the keys of those that are null."""
-    values, nulls = {}, []
+    file: Path,
+    keys: _MetricsKeys,
+    names: Mapping[str, str],
+    metrics: Iterable[str],
+    evaluation: ScoringRecord,
+) -> dict[tuple[str, str], float | None]:
+    """All scores by case and metric.
+
+    Null is one that a rule of the challenge leaves out, or of a metric of lesions. Any
+    other null is a missing result: another program may have written it.
+    """
+    has_rule = LEFT_OUT in map(str, (evaluation.rules or {}).values())
+    values: dict[tuple[str, str], float | None] = {}
     scores = (metric.name for metric in scored(keys.case))
     for metric in (*metrics, *scores):
         for number, value in keys.case.get(metric, {}).items():
             if number not in names:
                 raise ValueError(f"{metric} has a case {number}, which has no name")
             case = names[number]
-            if value is None:
-                nulls.append((case, metric))
-            else:
+            if value is not None:
                 values[case, metric] = _score(value, metric, file, case)
-    return values, nulls
+            elif has_rule or isinstance(metric_named(metric), LesionMetric):
+                values[case, metric] = None
+    return values
 
 
 def _answer_values(file: Path, aggregates: Mapping[str, Any]) -> dict[str, float]:
@@ -349,7 +337,7 @@ def read_metrics(file: str | Path) -> pd.DataFrame:
     scores = read_evaluation(Path(file), refusal=RankingError)
     columns: dict[str, dict[str, object]] = {}
     for (case, metric), value in scores.values.items():  # noqa: PD011  no table yet
-        columns.setdefault(metric, {})[case] = value
+        columns.setdefault(metric, {})[case] = math.nan if value is None else value
     columns["failure"] = {case: scores.failed.get(case, "") for case in scores.cases}
     return pd.DataFrame(columns, index=pd.Index(scores.cases, name="case"))
 
@@ -368,9 +356,7 @@ def write_scores(file: Path, teams: Iterable[Path]) -> None:
     for folder in teams:
         scores = read_evaluation(folder / METRICS_JSON, refusal=RankingError)
         team = folder.resolve().name
-        rows += (
-            (team, case, metric, "" if case in scores.failed else value)
-            for (case, metric), value in scores.values.items()  # noqa: PD011  no table
-        )
-        rows += ((team, *key, LEFT_OUT) for key in sorted(scores.left_out))
+        for (case, metric), value in scores.values.items():  # noqa: PD011  no table
+            cell = "" if case in scores.failed else value
+            rows.append((team, case, metric, LEFT_OUT if value is None else cell))
     write_whole(file, csv_text(COLUMNS, rows))

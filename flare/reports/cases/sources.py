@@ -142,7 +142,7 @@ def _check_scores(
         needed.append(metric)
         needed += [f"{metric}_{o.name}" for o in challenge.organs if o.has(metric)]
     for case, name in itertools.product(cases, needed):
-        if not results.has(case, name):
+        if (case, name) not in results.values:
             problem = f"it has no {name} of case {safe(case)}"
             raise MetricsFileError(str(metrics), problem)
 
