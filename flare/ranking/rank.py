@@ -241,15 +241,14 @@ def _groups_of(
         problem = f"its [scheme] ranks in each {safe(column)}, and no file tells these"
         remedy = "Give one with the columns case and {}: --groups groups.csv."
         raise RankingError(challenge.key, problem, remedy.format(safe(column)))
-    names: tuple[str, ...] = ()
-    for grouping in read_groups(file, cases, withdrawn):
-        if grouping.column == column:
-            names = grouping.names
-    problem = f"it has no column {safe(column)}, in whose groups teams are ranked"
+    groupings = {g.column: g.names for g in read_groups(file, cases, withdrawn)}
+    if column not in groupings:
+        problem = f"it has no column {safe(column)}, in whose groups teams are ranked"
+        raise GroupsFileError(str(file), problem)
+    names = groupings[column]
     if NOT_GIVEN in names:
         case = safe(cases[names.index(NOT_GIVEN)])
         problem = f"no {safe(column)} of case {case}, and teams are ranked in each"
-    if not names or NOT_GIVEN in names:
         raise GroupsFileError(str(file), problem)
     return names
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from operator import attrgetter
 from os.path import lexists
 from pathlib import Path
 from typing import NamedTuple
@@ -180,7 +181,7 @@ def _read_answers(
 ) -> dict[Path, AnswersByName]:
     """Read the answers.csv of each team, if it is ranked by, or tells the cases."""
     if all(file.cases for file in scores.values()):
-        if all(map(_is_of_cases, metrics)):
+        if all(rule.record.is_of_each_case for rule in metrics):
             return {}
     return {folder: read_team_answers(folder) for folder in folders}
 
@@ -318,7 +319,7 @@ def _results(
     memory.
     """
     failures = dict(scores.failed)
-    of_cases = list(filter(_is_of_cases, metrics))
+    of_cases = list(filter(attrgetter("record.is_of_each_case"), metrics))
     for case in scores.cases:
         run = runs.get(case) if runs else None
         kind = ""
@@ -329,7 +330,7 @@ def _results(
             measured, key = _measured_value(rule, case, run), (case, rule.metric)
             value = scores.values.get(key, measured)
             reason = failures.get(case) or _reason_of_absence(value, rule, run)
-            if value is None and key in scores.values:
+            if scores.values.get(key, 0.0) is None:
                 reason = LEFT_OUT
             yield CaseResult(
                 team=team,
@@ -355,10 +356,6 @@ def _all_scores(
             yield CaseResult(team, case, metric, value=None, reason=LEFT_OUT)
         elif case not in failures:
             yield CaseResult(team=team, case=case, metric=metric, value=value)
-
-
-def _is_of_cases(rule: RankedMetric) -> bool:
-    return rule.record.is_of_each_case
 
 
 def _describe_failure(run: MeasuredCase) -> tuple[str, str]:
