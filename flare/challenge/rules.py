@@ -82,6 +82,12 @@ def _check_unique(table: str, key: str, values: list[Any]) -> None:
         check(is_first, f"{table}[{number}].{key}", value, expected)
 
 
+def _labels_of(organ: Organ) -> Any:
+    """Its label, or its labels in their order, or that each is a structure."""
+    labels = sorted(organ.region) if organ.label else [organ.labels]
+    return labels if len(labels) > 1 else labels[0]
+
+
 class UnknownLabels(Enum):
     """The meaning of a label that no organ of the challenge has."""
 
@@ -259,7 +265,7 @@ class Challenge(Checked):
         has_any = bool(self.organs or self.answers)
         check(has_any, "organs", [], "at least one organ, or [[answers]]")
         self._check_answers()
-        _check_unique("organs", "label", [organ.label for organ in self.organs])
+        _check_unique("organs", "label", [*map(_labels_of, self.organs)])
         _check_unique("organs", "name", [organ.name for organ in self.organs])
         if self.organs:
             has_mean = any(organ.in_mean for organ in self.organs)

@@ -45,7 +45,7 @@ from flare.evaluation.plan import (
     prepare,
     refuse_algorithm,
 )
-from flare.evaluation.scoring.reading import read_reference
+from flare.evaluation.scoring.reading import has_organs, read_reference
 from flare.evaluation.submission.find import (
     LabelMapFile,
     find_label_maps,
@@ -111,12 +111,13 @@ def check_submission(
     fault. A HostError is raised if a folder or file cannot be read, or memory does not
     suffice.
     """
+    references: Sequence[LabelMapFile] = ()
     try:
         if ground_truth:
             plan = plan_evaluation(
                 predictions, ground_truth, challenge, EvaluationOptions()
             )
-            prepared = plan.prepared
+            prepared, references = plan.prepared, plan.references
             answer_lines: Sequence[str] = [*map(attrgetter("text"), plan.sheets)]
         else:
             prepared, answer_lines = _prepare_without_references(
@@ -135,8 +136,7 @@ def check_submission(
         if attempt.problem:
             problems.append(attempt.problem)
     count = len(prepared.pairs)
-    if challenge.organs and not problems and not organs:
-        problems.append(EmptyError(count))
+    problems = problems or [*_emptiness(organs, count, references, challenge)]
     common = ""
     if ground_truth and not problems:
         # Not at the top: what it needs is slow to load.
@@ -152,6 +152,18 @@ def check_submission(
         hint=_hint(prepared, problems, challenge, ground_truth),
         common_cause=common,
     )
+
+
+def _emptiness(
+    organs: Mapping[str, int],
+    count: int,
+    references: Sequence[LabelMapFile],
+    challenge: Challenge,
+) -> Iterator[SubmissionError]:
+    """The problem that no label map has an organ, unless no reference has one."""
+    is_empty = challenge.organs and not organs
+    if is_empty and (not references or has_organs(references, challenge)):
+        yield EmptyError(count)
 
 
 def _prepare_without_references(

@@ -35,6 +35,7 @@ from flare.evaluation.scoring.case import (
     count_free_cases,
     worst_score,
 )
+from flare.evaluation.scoring.reading import has_organs
 from flare.evaluation.submission.find import Folder
 from flare.evaluation.submission.match import CasePair, Reason
 from flare.results.scores import AnswerScore, CaseScore, LowScores, Results
@@ -249,7 +250,7 @@ def results_of(
     """
     outcomes = _collect(plan, attempts)
     if plan.options.is_refused:
-        _refuse_problems(outcomes)
+        _refuse_problems(plan, outcomes)
     cases = _cases(plan, outcomes)
     unusable = _unusable_cases(plan, outcomes, absent)
     ignored = _ignored_labels(plan, outcomes)
@@ -301,11 +302,12 @@ def _collect(plan: Plan, attempts: Iterable[Attempt]) -> _Outcomes:
     return _Outcomes(scores=scores, problems=problems, reasons=reasons)
 
 
-def _refuse_problems(outcomes: _Outcomes) -> None:
+def _refuse_problems(plan: Plan, outcomes: _Outcomes) -> None:
     """Raise what is wrong with a submission, if only that it has no organ at all."""
     raise_problems(outcomes.problems)
     scores = outcomes.scores.values()
-    if scores and all(score.is_empty for score in scores):
+    is_empty = bool(scores) and all(score.is_empty for score in scores)
+    if is_empty and has_organs(plan.references, plan.rules):
         raise_problems([EmptyError(len(outcomes.scores))])
 
 

@@ -29,6 +29,7 @@ from flare.evaluation.doctor.report import report_lines
 from flare.evaluation.errors import EmptyError, GroundTruthError
 from flare.evaluation.evaluate import ignored_labels_text
 from flare.evaluation.plan import find_submission, is_of_algorithm
+from flare.evaluation.scoring.reading import has_organs
 from flare.evaluation.submission.find import Folder, find_references
 from flare.evaluation.submission.match import match_cases
 
@@ -173,7 +174,8 @@ def diagnose(
         findings.append(_as_misnamed(finding) if is_misnamed else finding)
     doubt = "" if challenge else _doubt(findings, rules)
     problems = matching.problems
-    if findings and not doubt and all(map(_is_empty, findings)):
+    is_empty = bool(findings) and not doubt and all(map(_is_empty, findings))
+    if is_empty and has_organs(files, rules):
         problems = (*problems, EmptyError(len(findings)))
     return Diagnosis(
         challenge=rules, findings=tuple(findings), problems=problems, doubt=doubt

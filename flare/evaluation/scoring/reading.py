@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
@@ -130,6 +131,11 @@ def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
             f"{name}: it has labels that the challenge does not know"
         )
     return reference
+
+
+def has_organs(references: Iterable[LabelMapFile], challenge: Challenge) -> bool:
+    """Whether any of them has an organ: if none has, empty predictions are right."""
+    return any(read_reference(file, challenge).present for file in references)
 
 
 def _read(file: LabelMapFile, challenge: Challenge) -> LabelMap:

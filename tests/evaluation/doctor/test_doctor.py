@@ -12,6 +12,7 @@ from scipy import ndimage
 import flare
 from flare.cli.main import main
 from flare.common.errors import InputError, OutputError
+from flare.evaluation.check import check_submission
 from flare.evaluation.doctor.folder import challenge_of_labels
 from flare.evaluation.doctor.judge import Judge
 from flare.evaluation.doctor.words import cause_texts
@@ -493,6 +494,16 @@ def test_predictions_without_any_organ_are_refused_as_by_evaluate(folders):
         flare.evaluate(*folders, challenge="flare21")
     assert not diagnosis.is_sound
     assert diagnosis.lines[0] == str(caught.value)
+
+
+def test_empty_predictions_are_right_where_no_reference_has_an_organ(folders):
+    """As in a phase of cases without lesions."""
+    write_cases(folders, *[[np.zeros_like(body())] * 2] * 2)
+
+    assert diagnosed(folders).is_sound
+    rules = flare.read_challenge("flare21")
+    assert not check_submission(folders[0], rules, ground_truth=folders[1]).problems
+    assert flare.evaluate(*folders, challenge="flare21").mean("dsc") == 1
 
 
 def test_without_a_challenge_the_labels_of_the_references_are_organs(folders):
