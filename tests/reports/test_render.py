@@ -11,7 +11,7 @@ from markupsafe import escape
 
 from flare.challenge.metrics import METRICS, metric_named
 from flare.common.text import printable
-from flare.reports.charts import rank_ticks, spread_chart, value_axis
+from flare.reports.charts import rank_ticks, spread_chart, value_axis, zoomed_axis
 from flare.reports.model import (
     Blobs,
     Cell,
@@ -282,15 +282,29 @@ def test_an_axis_of_scores_begins_at_a_half_if_most_are_beyond(low, start):
     assert axis.note == ("The axis begins at 0.5." if start else "")
 
 
-def test_one_large_value_does_not_squeeze_all_others():
-    """The upper quartile of 0 to 100 and 10,000 is 85: 300 is beyond three of it."""
-    axis = value_axis(metric_named("max_gpu_memory_mb"), [*range(0, 101, 10), 10_000])
+def memory_axis(values):
+    return value_axis(metric_named("max_gpu_memory_mb"), values)
 
-    assert axis.scale(100) == pytest.approx(1 / 3)
+
+@pytest.mark.parametrize(
+    ("make_axis", "values", "ticks"),
+    [
+        # The upper quartile is 85: 300 is beyond three of it.
+        (memory_axis, [*range(0, 101, 10), 10_000], ["0", "100", "200", "300"]),
+        (memory_axis, [100, 120, 140], ["0", "50", "100", "150"]),
+        (zoomed_axis, [0.8364], ["0.82", "0.84"]),
+        (zoomed_axis, [0.62, 0.96], ["0.6", "0.7", "0.8", "0.9", "1"]),
+        (zoomed_axis, [0.0, 1.0], ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
+    ],
+)
+def test_an_axis_ends_at_a_round_mark_beyond_most_values(make_axis, values, ticks):
+    """One large value does not squeeze all others: it stands at the end."""
+    axis = make_axis(values)
+
+    assert [text for _, text in axis.ticks] == ticks
+    usual = [value for value in values if value < 10_000]
+    assert all(0 <= axis.scale(value) <= 1 for value in usual)
     assert axis.place(10_000) == 1
-    assert [text for _, text in axis.ticks] == ["0", "100", "200", "300"]
-    ticks = value_axis(metric_named("max_gpu_memory_mb"), [100, 120, 140]).ticks
-    assert [text for _, text in ticks] == ["0", "50", "100", "150"]
 
 
 @pytest.mark.parametrize(

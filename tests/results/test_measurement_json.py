@@ -14,6 +14,7 @@ from flare.results.measurement_json import (
     read_measurement,
     unlike_teams,
 )
+from tests.builders.pages import write_json
 
 NOTHING = Measurement(settings={}, noise_s=None)
 
@@ -55,9 +56,8 @@ def test_no_file_or_that_of_another_program_tells_nothing(tmp_path, content):
 
 
 def written(tmp_path, settings, *sessions):
-    file = tmp_path / "measurement.json"
-    file.write_text(json.dumps({"settings": settings, "sessions": sessions}))
-    return file
+    content = {"settings": settings, "sessions": sessions}
+    return write_json(tmp_path / "measurement.json", content)
 
 
 def test_a_measurement_goes_on_with_its_settings_alone(tmp_path):
@@ -80,9 +80,8 @@ def test_a_measurement_does_not_go_on_in_a_file_of_another_program(tmp_path, con
 
 
 def test_a_measurement_goes_on_in_a_file_of_a_later_version(tmp_path):
-    file = tmp_path / "measurement.json"
     content = {"settings": {}, "sessions": [{"kernel": "7"}], "signature": "x"}
-    file.write_text(json.dumps(content))
+    file = write_json(tmp_path / "measurement.json", content)
 
     MeasurementLog(file, {}).add({"gpu": None})
 

@@ -1,12 +1,11 @@
 """metrics.json as it is read: what other programs may write, and what is refused."""
 
-import json
-
 import pytest
 
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import case_names, read_evaluation
 from flare.results.scores import FreeCases
+from tests.builders.pages import write_json
 
 CONTENT = {
     "case": {
@@ -19,9 +18,7 @@ CONTENT = {
 
 
 def read(tmp_path, content):
-    file = tmp_path / "metrics.json"
-    file.write_text(json.dumps(content))
-    return read_evaluation(file)
+    return read_evaluation(write_json(tmp_path / "metrics.json", content))
 
 
 def changed(**changes):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from flare.reports.charts import zoomed_axis
 from flare.reports.model import Chart, Words
 from flare.reports.render.svg import chart_svg
 from tests.builders.pages import content_of, pages_of_ranking, parts_of
@@ -85,21 +84,6 @@ def test_of_many_teams_the_front_alone_has_numbers(tmp_path):
 
     drawing = str(chart_svg(time))
     assert (drawing.count("<circle"), drawing.count('class="number')) == (30, 1)
-
-
-@pytest.mark.parametrize(
-    ("values", "ticks"),
-    [
-        ([0.8364], ["0.82", "0.84"]),
-        ([0.62, 0.96], ["0.6", "0.7", "0.8", "0.9", "1"]),
-        ([0.0, 1.0], ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
-    ],
-)
-def test_the_axis_goes_from_one_round_mark_to_another(values, ticks):
-    axis = zoomed_axis(values)
-
-    assert [text for _, text in axis.ticks] == ticks
-    assert all(0 <= axis.scale(value) <= 1 for value in values)
 
 
 @pytest.mark.parametrize("teams", [5, 30])
