@@ -96,7 +96,6 @@ def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[OwnMetric]:
     values = analysis.table.cube("value", [team], names)[0]
     for number, field_values in enumerate(ranking.metrics):
         own_values = without_nan(values[:, number].tolist())
-        competing = own_values if team in field_values.teams else [None] * len(values)
         means = _means_in_field(ranking.public, names[number], team, rivals)
         counted = ranking.public.counted[names[number]]
         flags = analysis.table.left_out_of([team], [names[number]])[0, :, 0]
@@ -108,7 +107,7 @@ def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[OwnMetric]:
             mean=replace(mean, recorded=means[0] if mean.present else None),
             rival_means=means[1:],
             axis=field_values.axis,
-            medians=field_values.medians_without(competing),
+            medians=field_values.medians_without(team),
         )
 
 

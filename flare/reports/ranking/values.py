@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from statistics import median
 
 import numpy as np
 
@@ -35,8 +35,6 @@ class MetricValues:
     """What a missing result counts as, by case; None where it is left out."""
     axis: Axis
     """The axis of all values, on the page of the ranking and on those of teams."""
-    ordered: Sequence[Sequence[float]]
-    """The values of each case, lowest first."""
     left_out: Sequence[Collection[int]]
     """The numbers of the cases on which each team has no value, by a rule."""
     own_order: Sequence[str]
@@ -49,18 +47,14 @@ class MetricValues:
         """Whether its values tell which cases are hard, and for whom."""
         return self.metric.is_share and self.metric.is_of_each_case
 
-    def medians_without(self, row: Sequence[float | None]) -> list[float | None]:
-        """The medians of all cases without a team's values; None without any other."""
+    def medians_without(self, team: str) -> list[float | None]:
+        """The medians of all other teams by case; None where none has a result."""
+        rows = zip(self.teams, self.rows, strict=True)
+        other_rows = [row for name, row in rows if name != team]
         medians: list[float | None] = []
-        for ordered, value in zip(self.ordered, row, strict=False):  # one of answers
-            place = len(ordered) if value is None else bisect_left(ordered, value)
-            others = len(ordered) - (value is not None)
-            if not others:
-                medians.append(None)
-                continue
-            low, high = (others - 1) // 2, others // 2
-            lower = ordered[low + (low >= place)]
-            medians.append((lower + ordered[high + (high >= place)]) / 2)
+        for number in range(len(self.cases)):
+            results = present(row[number] for row in other_rows)
+            medians.append(median(results) if results else None)
         return medians
 
     def counted_row(self, team: int) -> Sequence[float | None]:
@@ -129,7 +123,6 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
         rows=rows,
         counted=counted,
         axis=value_axis(metric, present(chain.from_iterable(rows))),
-        ordered=[sorted(present(case)) for case in zip(*rows, strict=True)],
         own_order=[board.teams[n] for n in np.argsort(mean_ranks, kind="stable")],
         effects=effects,
         left_out=[np.flatnonzero(of_team).tolist() for of_team in flags],
