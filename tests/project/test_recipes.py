@@ -9,6 +9,7 @@ from dataclasses import fields
 import pytest
 
 from flare.challenge.answers import KINDS
+from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import ANSWER_METRICS, METRICS
 from flare.challenge.reading import challenge_names
 from flare.cli.command import _declared
@@ -27,6 +28,7 @@ FOLDERS = sorted(file.parent for file in (ROOT / "flare").rglob("__init__.py"))
         ("reference/challenge-files.md", challenge_names()),
         ("reference/metrics.md", [own.title for own in METRICS.values()]),
         ("reference/answers.md", [f"`{name}`" for name in (*KINDS, *ANSWER_METRICS)]),
+        ("organisers/lesions.md", [f'`"{name}"`' for name in DEFINITIONS]),
         ("organisers/measuring.md", [f"`{row.name}`" for row in fields(CaseRecord)]),
     ],
 )
