@@ -22,7 +22,7 @@ from flare.common.text import safe, why
 from flare.measuring.archive.model import unpack_model
 from flare.measuring.archive.reading import Archive, write_image
 from flare.measuring.archive.strict import ArchiveError
-from flare.measuring.cleanup import guarded, label_of
+from flare.measuring.cleanup import Workplace, guarded, label_of
 from flare.measuring.container import Conditions, ContainerRun, run_container
 from flare.measuring.engines.interface import Container, Engine
 from flare.measuring.host import SPARE_BYTES, DiskWatch, check_room
@@ -68,10 +68,8 @@ class LoadedImage:
     """Variables that replace those of the image, as NAME=VALUE."""
     empty: str
     """ID of ours, see `image_tar`."""
-    key: str
-    """All that is made for it has this key."""
-    work: Path
-    """A folder that other users cannot enter."""
+    place: Workplace
+    """All that is made for it has the key of this."""
     model: Path | None = None
     """A folder in it, with the model that was sent beside the image; never changed."""
     unanswered: list[str] = field(default_factory=list)
@@ -79,7 +77,7 @@ class LoadedImage:
 
     def fresh_folder(self, name: str) -> Path:
         """An empty folder, within one that other users cannot enter."""
-        folder = self.work / name
+        folder = self.place.work / name
         remove_tree(folder)
         folder.mkdir(mode=0o755)
         folder.chmod(0o755)  # whichever user the image has
@@ -88,7 +86,7 @@ class LoadedImage:
     def fresh_volume(self) -> AbstractContextManager[Volume]:
         """An empty volume for an output."""
         size = self.conditions.limits.output_size
-        return output_volume(self.engine, self.empty, label_of(self.key), size)
+        return output_volume(self.engine, self.empty, label_of(self.place.key), size)
 
     def run(
         self, inputs: Path, volume: Volume, program: tuple[str, ...] = ()
@@ -98,7 +96,7 @@ class LoadedImage:
         Or, under the same conditions, a program of ours, see `image_tar`.
         """
         model = str(self.model) if self.model and not program else ""
-        container = self._container(str(inputs), volume.name, model, self.key)
+        container = self._container(str(inputs), volume.name, model, self.place.key)
         if program:
             container = replace(
                 container, image=self.empty, command=program, environment=()
@@ -164,8 +162,7 @@ def loaded_image(
             image=image,
             overrides=archive.overrides,
             empty=empty,
-            key=place.key,
-            work=place.work,
+            place=place,
             model=model,
         )
 

@@ -253,8 +253,7 @@ def try_engine(engine: Engine, folder: Path, conditions: Conditions) -> None:
                 image=empty,
                 overrides=(),
                 empty=empty,
-                key=place.key,
-                work=place.work,
+                place=place,
             )
         )
 

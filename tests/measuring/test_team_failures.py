@@ -238,7 +238,7 @@ def test_a_fault_of_the_program_refuses_one_team_and_keeps_its_traceback(
     bench.archive("b", PREDICT)
 
     def fail(image, *arguments):
-        if image.work.parent.name == "a":
+        if image.place.folder.name == "a":
             raise OverflowError
         return trial.run_case(image, *arguments)
 

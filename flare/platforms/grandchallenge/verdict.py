@@ -110,7 +110,14 @@ class Verdict:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Lines about faults that the organiser should know, or repair."""
-        return tuple(_warnings(self))
+        warnings = [*_line_warnings(self.run), *_limit_warnings(self)]
+        warnings += _output_warnings(self)
+        if not self.message:
+            warnings += _column_warnings(self)
+        if self.phase.display_all_metrics:
+            text = "display_all_metrics is on: the DSC of a single case gives away the"
+            warnings.append(f"{text} volume of its reference.")
+        return tuple(warnings)
 
     @property
     def is_ranked(self) -> bool:
@@ -151,19 +158,6 @@ class Verdict:
             zip(phase.titles, phase.shown(self.metrics), strict=True),
             is_ranked=self.is_ranked,
             failure_log=log if self.message else None,
-        )
-
-
-def _warnings(verdict: Verdict) -> Iterator[str]:
-    yield from _line_warnings(verdict.run)
-    yield from _limit_warnings(verdict)
-    yield from _output_warnings(verdict)
-    if not verdict.message:
-        yield from _column_warnings(verdict)
-    if verdict.phase.display_all_metrics:
-        yield (
-            "display_all_metrics is on: the DSC of a single case gives away the volume"
-            " of its reference."
         )
 
 
