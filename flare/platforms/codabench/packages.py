@@ -75,7 +75,8 @@ def package_names(challenge: Challenge, *, is_plain: bool) -> list[str]:
         names.append("surface-distance")
         # Headers that are unusual, and messages about places; with what it needs.
         names += ["nibabel", "importlib-resources", "packaging", "typing-extensions"]
-        if is_plain or any(METRICS[name].needs_distances for name in challenge.metrics):
+        has_distances = any(METRICS[name].needs_distances for name in challenge.metrics)
+        if is_plain or has_distances or challenge.lesion_metrics:
             names.append("scipy")
     return names
 

@@ -150,6 +150,7 @@ def test_a_program_has_an_own_challenge_and_no_kernel_that_is_of_no_use(
     rules = read_challenge("flare22")
     names = {*package_names(rules, is_plain=True)}
     assert names - {*package_names(rules, is_plain=False)} == {"scipy"}
+    assert "scipy" in package_names(read_challenge("autopet3"), is_plain=False)
 
 
 def test_modules_are_compiled_for_the_place_where_they_run(tmp_path):
