@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from flare.challenge.formats import ALL_SUFFIXES, suffix_of
 from flare.challenge.rules import Challenge
-from flare.common.errors import FileError, SubmissionError
+from flare.common.errors import SubmissionError
 from flare.evaluation.errors import (
     DuplicateCasesError,
     MisnamedCasesError,
@@ -83,24 +83,47 @@ def match_cases(
     if folder.archives:
         reasons = dict.fromkeys(names, (UNOPENED, folder.archives))
     if not strays and all(file.is_foreign for file in folder.files):
-        problem = _nothing_to_score(folder, example)
-        return Matching(pairs=(), problems=(problem,), reasons=reasons)
+        return Matching(problems=(_nothing_to_score(folder, example),), reasons=reasons)
 
     submitted = _submitted(folder.files, names)
     expected = submitted if references is None else names
     files_by_case = {case: submitted[case] for case in submitted if case in expected}
     mismatch = _compare_names(expected, submitted, strays)
-    problems = (
-        *_duplicates(files_by_case),
-        *_name_problems(mismatch, names, folder),
-        *_unreadable(files_by_case),
-    )
-    return Matching(
-        pairs=tuple(_pairs(files_by_case, references_by_case)),
-        problems=problems,
-        reasons=reasons | _reasons(files_by_case, mismatch),
+    paired = _paired(files_by_case, references_by_case)
+    nameless: dict[str, Reason] = {}
+    for file_name, case in mismatch.misnamed.items():
+        nameless[case] = "no case has this name", (file_name,)
+    return replace(
+        paired,
+        problems=(*paired.problems, *_name_problems(mismatch, names, folder)),
+        reasons={**reasons, **paired.reasons, **nameless},
         misnamed=mismatch.misnamed,
     )
+
+
+def _paired(
+    files_by_case: _FilesByCase, references_by_case: Mapping[str, LabelMapFile]
+) -> Matching:
+    """Pair each case's file with its reference, if it is the only one and can be read.
+
+    Of several files, each can be read.
+    """
+    pairs, duplicates = [], []
+    problems: list[SubmissionError] = []
+    reasons: dict[str, Reason] = {}
+    for case, files in files_by_case.items():
+        if len(files) > 1:
+            duplicates.append((case, _names(files)))
+            reasons[case] = f"{len(files)} files for one case", _names(files)
+        elif files[0].problem:
+            problems.append(files[0].problem)
+            reasons[case] = files[0].problem.problem, _names(files)
+        else:
+            reference = references_by_case.get(case, files[0])
+            pairs.append(CasePair(case=case, reference=reference, prediction=files[0]))
+    if duplicates:
+        problems.append(DuplicateCasesError(duplicates))
+    return Matching(pairs=tuple(pairs), problems=tuple(problems), reasons=reasons)
 
 
 def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
@@ -111,48 +134,8 @@ def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
     return NothingToScoreError(names, example, problems[0] if problems else "")
 
 
-def _pairs(
-    files_by_case: _FilesByCase, references_by_case: Mapping[str, LabelMapFile]
-) -> Iterator[CasePair]:
-    """A pair for each case that has one file, if this can be read."""
-    for case, (file, *further_files) in files_by_case.items():
-        if not further_files and not file.problem:
-            reference = references_by_case.get(case, file)
-            yield CasePair(case=case, reference=reference, prediction=file)
-
-
-def _duplicates(files_by_case: _FilesByCase) -> Iterator[DuplicateCasesError]:
-    """An error that names all cases with several files, if there are any."""
-    duplicates = []
-    for case, files in files_by_case.items():
-        if len(files) > 1:
-            duplicates.append((case, _names(files)))
-    if duplicates:
-        yield DuplicateCasesError(duplicates)
-
-
-def _unreadable(files_by_case: _FilesByCase) -> Iterator[FileError]:
-    """The problem of each case's file, if it has one: of several files, none has."""
-    for files in files_by_case.values():
-        if files[0].problem:
-            yield files[0].problem
-
-
 def _names(files: Sequence[LabelMapFile]) -> tuple[str, ...]:
     return tuple(file.name for file in files)
-
-
-def _reasons(files_by_case: _FilesByCase, mismatch: _Mismatch) -> dict[str, Reason]:
-    """Why files cannot be used, by the case that they are of, or are meant for."""
-    reasons: dict[str, Reason] = {}
-    for case, files in files_by_case.items():
-        if len(files) > 1:
-            reasons[case] = f"{len(files)} files for one case", _names(files)
-        elif files[0].problem:
-            reasons[case] = files[0].problem.problem, _names(files)
-    for file_name, case in mismatch.misnamed.items():
-        reasons[case] = "no case has this name", (file_name,)
-    return reasons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
