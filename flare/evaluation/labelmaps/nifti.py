@@ -10,9 +10,8 @@ to SimpleITK, which refuses some good ones (a sheared orientation) and rescales 
 from __future__ import annotations
 
 import math
-import struct
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -54,57 +53,36 @@ _PLAIN_TYPES = {
 _UNITS = {1: "metres", 3: "micrometres"}
 """The units of lengths but mm, in the lowest three bits of `xyzt_units`."""
 
-_FIELDS = struct.Struct("<i36x8h14xh4x8f3f3xB128x2h24x12f16x4s")
-"""Size, numbers of voxels, type, pixdim, offset and scaling, units, codes, sform,
-magic."""
+_FIELDS = np.dtype(  # type: ignore[call-overload]
+    {
+        "size": ("<i4", 0),
+        "dim": ("(8,)<i2", 40),
+        "datatype": ("<i2", 70),
+        "pixdim": ("(8,)<f4", 76),
+        "vox_offset": ("<f4", 108),
+        "scl_slope": ("<f4", 112),
+        "scl_inter": ("<f4", 116),
+        "xyzt_units": ("u1", 123),
+        "sform_code": ("<i2", 254),
+        "sform": ("(3,4)<f4", 280),
+        "magic": ("S4", 344),
+    }
+)
+"""The fields of a header of version 1 that count, with their places."""
 
 
-class _Fields(NamedTuple):
-    """The fields of a header of version 1 that count, without any check."""
-
-    size: int
-    dimensions: int
-    sizes: tuple[int, ...]
-    type_code: int
-    pixdim: tuple[float, ...]
-    offset: float
-    slope: float
-    intercept: float
-    units: int
-    sform_code: int
-    sform: tuple[float, ...]
-    magic: bytes
-
-    @property
-    def is_ordinary(self) -> bool:
-        """Whether `plain_header` may read it; else nibabel tells what is wrong."""
-        return (
-            self.size == HEADER_BYTES
-            and self.magic == _MAGIC[self.size]
-            and 1 <= self.dimensions <= 7
-            and min(self.sizes[: self.dimensions]) >= 1
-            and math.prod(self.sizes[3 : self.dimensions]) == 1
-            and self.type_code in _PLAIN_TYPES
-            and self.sform_code != 0
-            and self.size + 4 <= self.offset <= LARGEST_EXTENSION_BYTES
-        )
-
-
-def _unpack(content: bytes) -> _Fields:
-    values = _FIELDS.unpack(content)
-    return _Fields(
-        size=values[0],
-        dimensions=values[1],
-        sizes=values[2:9],
-        type_code=values[9],
-        pixdim=values[10:18],
-        offset=values[18],
-        slope=values[19],
-        intercept=values[20],
-        units=values[21],
-        sform_code=values[23],
-        sform=values[24:36],
-        magic=values[36],
+def _is_ordinary(fields: Any) -> bool:
+    """Whether `plain_header` may read these; else nibabel tells what is wrong."""
+    dimensions, *sizes = fields["dim"].tolist()
+    return (
+        fields["size"] == HEADER_BYTES
+        and fields["magic"].ljust(4, b"\0") == _MAGIC[HEADER_BYTES]
+        and 1 <= dimensions <= 7
+        and min(sizes[:dimensions]) >= 1
+        and math.prod(sizes[3:dimensions]) == 1
+        and int(fields["datatype"]) in _PLAIN_TYPES
+        and fields["sform_code"] != 0
+        and HEADER_BYTES + 4 <= fields["vox_offset"] <= LARGEST_EXTENSION_BYTES
     )
 
 
@@ -144,25 +122,28 @@ def plain_header(content: bytes) -> Header | None:
     """
     if len(content) != HEADER_BYTES:
         return None
-    fields = _unpack(content)
-    if not fields.is_ordinary:
+    fields = np.frombuffer(content, _FIELDS)[0]
+    if not _is_ordinary(fields):
         return None
-    slope, intercept = fields.slope, fields.intercept
+    slope, intercept = float(fields["scl_slope"]), float(fields["scl_inter"])
     if slope == 0 or not math.isfinite(slope):
         slope, intercept = 1.0, 0.0
     if not math.isfinite(intercept):
         return None
-    width, height, depth = (*fields.sizes[: min(fields.dimensions, 3)], 1, 1)[:3]
-    spacing = map(abs, fields.pixdim[1:4])
-    affine = (fields.sform[:4], fields.sform[4:8], fields.sform[8:])
+    count, *sizes = fields["dim"].tolist()
+    width, height, depth = (*sizes[: min(count, 3)], 1, 1)[:3]
+    spacing = map(abs, fields["pixdim"][1:4].tolist())
     return Header(
         grid=make_grid(
-            (depth, height, width), spacing, affine, unit=unit_of(fields.units)
+            (depth, height, width),
+            spacing,
+            fields["sform"].tolist(),
+            unit=unit_of(fields["xyzt_units"]),
         ),
-        dtype=np.dtype(_PLAIN_TYPES[fields.type_code]),
+        dtype=np.dtype(_PLAIN_TYPES[int(fields["datatype"])]),
         slope=slope,
         intercept=intercept,
-        voxel_offset=int(fields.offset) - fields.size,
+        voxel_offset=int(fields["vox_offset"]) - HEADER_BYTES,
     )
 
 
