@@ -43,6 +43,14 @@ class FlareError(Exception):
     """The problem, the file first, without a full stop."""
     remedy: str
     """A sentence that says what to do about it."""
+    subject: ClassVar[str] = ""
+    """The words before every problem; a remedy beside a problem replaces the usual."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        self.problem = problem
+        self.finding = f"{self.subject}{problem}"
+        if remedy:
+            self.remedy = remedy
 
     def __str__(self) -> str:
         """Return the whole message, on one line."""
@@ -82,13 +90,7 @@ class OrganiserError(FlareError):
 
 
 class HostError(FlareError):
-    """Something on this computer stands in the way; a remedy replaces the usual one."""
-
-    def __init__(self, problem: str, remedy: str = "") -> None:
-        self.problem = problem
-        self.finding = problem
-        if remedy:
-            self.remedy = remedy
+    """Something on this computer stands in the way."""
 
 
 class InputError(HostError):

@@ -119,9 +119,6 @@ class FolderError(SubmissionError):
     code = "F16"
     remedy = "Zip the label maps alone, one for each case."
 
-    def __init__(self, problem: str) -> None:
-        self.problem = self.finding = problem
-
 
 class MissingCasesError(SubmissionError):
     """Cases are missing.
@@ -165,10 +162,7 @@ class JobsFileError(SubmissionError):
         "If it is a file of yours, remove it from the zip: the name is the platform's."
     )
 
-    def __init__(self, problem: str, remedy: str = "") -> None:
-        self.problem = problem
-        self.finding = f"predictions.json: {problem}"
-        self.remedy = remedy or self.remedy
+    subject = "predictions.json: "
 
 
 class EmptyError(SubmissionError):
@@ -412,9 +406,7 @@ class GroundTruthError(OrganiserError):
     code = "G02"
     remedy = "The organisers have to repair this; the submission is not at fault."
 
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        self.finding = f"Reference labels: {problem}"
+    subject = "Reference labels: "
 
 
 class DemonstrationSetError(OrganiserError):
@@ -424,11 +416,13 @@ class DemonstrationSetError(OrganiserError):
     """
 
     code = "G03"
-    finding = (
-        "The organisers have not supplied their reference labels yet: this evaluation"
-        " holds only its demonstration set"
-    )
     remedy = "This is not the submission's fault; please tell the organisers."
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The organisers have not supplied their reference labels yet: this"
+            " evaluation holds only its demonstration set"
+        )
 
 
 class PhaseSettingsError(AboutFile, OrganiserError):
