@@ -135,7 +135,7 @@ class Repair:
         `order` has, for each axis of the reference, that of the prediction.
         """
         labels = prediction.labels
-        box = prediction.whole_box
+        box = prediction.box(prediction.present)
         places, inside = [], []
         for axis, source in enumerate(order.tolist()):
             positions = self.matrix[source, axis] * np.arange(shape[axis])

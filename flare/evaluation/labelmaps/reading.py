@@ -77,11 +77,6 @@ class LabelMap:
         present = frozenset(self.voxels.present)
         return tuple(label for label in self.allowed if label in present)
 
-    @property
-    def whole_box(self) -> Box:
-        """The smallest box around all known labels, along z, y, x."""
-        return self.box(self.present)
-
 
 def read_labels(
     stream: Stream, header: Header, known_labels: Sequence[int]

@@ -93,7 +93,7 @@ def read_prediction(file: LabelMapFile, challenge: Challenge) -> LabelMap:
     A FileError is raised if it is damaged, or holds fractions or labels that are not
     allowed.
     """
-    prediction = _read(file, challenge)
+    prediction = file.read_labels(challenge.labels)
     refuse_unknown(file, prediction, challenge)
     return prediction
 
@@ -120,7 +120,7 @@ def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
     or labels that are not allowed.
     """
     try:
-        reference = _read(file, challenge)
+        reference = file.read_labels(challenge.labels)
     except FileError as error:
         raise GroundTruthError(error.finding) from error
     _check_spacing(file, reference.grid)
@@ -136,10 +136,6 @@ def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
 def has_organs(references: Iterable[LabelMapFile], challenge: Challenge) -> bool:
     """Whether any of them has an organ: if none has, empty predictions are right."""
     return any(read_reference(file, challenge).present for file in references)
-
-
-def _read(file: LabelMapFile, challenge: Challenge) -> LabelMap:
-    return file.read_labels(challenge.labels)
 
 
 LOWEST_LABEL = -100
