@@ -99,7 +99,7 @@ def probability(cells: Cells, rules: AnswerRules) -> float:
     items = _listed(cells)
     if len(items) > 2:
         raise ValueError("neither one number nor two")
-    return [share(item) for item in items][-1]
+    return [*map(share, items)][-1]
 
 
 def wrong_probability(reference: int, rules: AnswerRules) -> float:
@@ -112,7 +112,7 @@ def wrong_probability(reference: int, rules: AnswerRules) -> float:
 
 def class_number(cells: Cells, rules: AnswerRules) -> int:
     """The number of a reference's class, from 0, which may be written as its name."""
-    names = [word(name) for name in rules.classes]
+    names = [*map(word, rules.classes)]
     if word(cells[0]) in names:
         return names.index(word(cells[0]))
     value = number(cells[0])
@@ -126,7 +126,7 @@ def class_scores(cells: Cells, rules: AnswerRules) -> tuple[float, ...]:
     items = _listed(cells)
     if len(items) != len(rules.classes):
         raise ValueError(f"not {len(rules.classes)} numbers")
-    return tuple(number(item) for item in items)
+    return tuple(map(number, items))
 
 
 def wrong_class_scores(reference: int, rules: AnswerRules) -> tuple[float, ...]:
@@ -143,7 +143,7 @@ def label_truths(cells: Cells, rules: AnswerRules) -> tuple[int, ...]:
 
 def label_scores(cells: Cells, rules: AnswerRules) -> tuple[float, ...]:
     """A score from 0 to 1 of each label."""
-    return tuple(share(cell) for cell in cells)
+    return tuple(map(share, cells))
 
 
 def wrong_label_scores(
@@ -179,7 +179,7 @@ def choice(cells: Cells, rules: AnswerRules) -> str:
     text = word(cells[0])
     if not text:
         raise ValueError("empty")
-    if rules.classes and text not in [word(name) for name in rules.classes]:
+    if rules.classes and text not in map(word, rules.classes):
         raise ValueError(f"not one of {listing(rules.classes)}")
     return text
 

@@ -163,7 +163,7 @@ def any_header(content: bytes) -> Header:
         raise FileFormatError("", "its header has an impossible scl_inter") from error
     if slope is None:
         slope, intercept = 1, 0
-    count, *sizes = (int(size) for size in header["dim"])
+    count, *sizes = header["dim"].tolist()
     shape = check_sizes(sizes[:count] if 0 < count <= 7 else [])
     try:
         affine = header.get_best_affine()[:3].astype(np.float64)

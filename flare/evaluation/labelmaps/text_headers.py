@@ -293,7 +293,7 @@ def _vector(
     if key is None:
         return default
     try:
-        numbers = [float(word) for word in fields[key].split()]
+        numbers = [*map(float, fields[key].split())]
     except ValueError as error:
         raise FileFormatError(
             "", f"its header has {safe(fields[key][:40])} where numbers should be"
