@@ -3,12 +3,12 @@
 import contextlib
 import gzip
 import hashlib
-import io
 import json
 import socket
 import tarfile
 
 from flare.measuring.archive.reading import read_archive
+from tests.builders.models import entry, tar_of
 
 SCRIPT = b"python predict.py\n"
 FILES = {"bin": "-> usr/bin", "usr/bin/bash": b"x", "usr/bin/sh": "-> dash",
@@ -16,32 +16,21 @@ FILES = {"bin": "-> usr/bin", "usr/bin/bash": b"x", "usr/bin/sh": "-> dash",
 
 
 def tar(files):
-    """A tar file; a text that begins with an arrow is a link."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        for name, data in files.items():
-            entry = tarfile.TarInfo(name)
-            if isinstance(data, str) and data.startswith("-> "):
-                entry.type, entry.linkname = tarfile.SYMTYPE, data[3:]
-                archive.addfile(entry)
-            elif data is None:
-                entry.type = tarfile.DIRTYPE
-                archive.addfile(entry)
-            else:
-                entry.size = len(data)
-                archive.addfile(entry, io.BytesIO(data))
-    return content.getvalue()
+    """A tar file; a text that begins with an arrow is a link, and None a folder."""
+    entries = []
+    for name, data in files.items():
+        if isinstance(data, str) and data.startswith("-> "):
+            entries.append(entry(name, type=tarfile.SYMTYPE, linkname=data[3:]))
+        elif data is None:
+            entries.append(entry(name, type=tarfile.DIRTYPE))
+        else:
+            entries.append(entry(name, data))
+    return tar_of(entries)
 
 
 def layer_of(entries):
     """A layer of such names, types and targets of links, in their order."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as layer:
-        for name, kind, target in entries:
-            member = tarfile.TarInfo(name)
-            member.type, member.linkname = kind, target
-            layer.addfile(member)
-    return content.getvalue()
+    return tar_of(entry(n, type=kind, linkname=link) for n, kind, link in entries)
 
 
 def sha256(content):

@@ -18,19 +18,24 @@ def entry(name, content=b"", **fields):
     return header, content
 
 
+def tar_of(entries):
+    """A tar file of what `entry` gives."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for header, data in entries:
+            archive.addfile(header, io.BytesIO(data))
+    return content.getvalue()
+
+
 # Without the time in its header, the same files give the same bytes.
 compress = functools.partial(gzip.compress, mtime=0)
 
 
 def model_bytes(files=WEIGHTS, *more, pack=compress):
-    content = io.BytesIO()
     # As tar -C FOLDER . writes it.
     folder = entry(".", type=tarfile.DIRTYPE, mode=0o755)
     plain = [entry(f"./{name}", data) for name, data in files.items()]
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        for header, data in (folder, *plain, *more):
-            archive.addfile(header, io.BytesIO(data))
-    return pack(content.getvalue())
+    return pack(tar_of([folder, *plain, *more]))
 
 
 def write_model(folder, files=WEIGHTS, *more, name="team_a.model.tar.gz"):

@@ -185,9 +185,8 @@ def test_no_word_of_a_refusal_depends_on_the_references_voxels(
     messages = set()
     for voxels in (((5 - labels) % 5)[::-1, ::-1], labels // 4):
         write_cases(ground_truth, case_names(3), labels=np.ascontiguousarray(voxels))
-        with pytest.raises(flare.SubmissionError) as caught:
-            flare.evaluate(predictions, ground_truth, workers=1)
-        messages.add(str(caught.value))
+        folders = predictions, ground_truth
+        messages.add(str(error_of(flare.SubmissionError, flare.evaluate, *folders)))
     challenge = flare.read_challenge("flare21")
     report = check_submission(predictions, challenge, ground_truth=ground_truth)
     messages.add(" ".join(report.lines))
@@ -555,11 +554,11 @@ def test_references_that_are_checked_excuse_no_submission(tmp_path, folders, adv
     for folder in folders:
         write_cases(tmp_path / folder, ["case_001"], labels=organ_boxes() * 2)
 
-    with pytest.raises(GroundTruthError) as caught:
-        check_references(tmp_path, flare.read_challenge("flare21"))
+    flare21 = flare.read_challenge("flare21")
+    error = error_of(GroundTruthError, check_references, tmp_path, flare21)
 
-    assert caught.value.remedy.startswith(advice)
-    assert "submission" not in str(caught.value)
+    assert error.remedy.startswith(advice)
+    assert "submission" not in str(error)
 
 
 def test_references_that_differ_and_an_organ_that_none_has(tmp_path):

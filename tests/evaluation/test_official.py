@@ -27,23 +27,6 @@ def test_every_case_equals_the_official_value(shared):
             assert score.nsd == pytest.approx(nsd, abs=1e-12)
 
 
-def test_flare22_equals_its_official_values(shared):
-    """13 organs, z-ranges, NSD only from a DSC of 0.2 on, four decimals."""
-    data = shared / "data" / "flare22"
-    with (data / "official-flare22.csv").open(encoding="utf-8") as file:
-        official = {row.pop("Name"): row for row in csv.DictReader(file)}
-
-    results = flare.evaluate(
-        data / "predictions", data / "reference", challenge="flare22"
-    )
-
-    assert {case.prediction_file for case in results.cases} == set(official)
-    for case in results.cases:
-        found = [organ.dsc for organ in case.organs]
-        found += [organ.nsd for organ in case.organs]
-        assert found == [float(v) for v in official[case.prediction_file].values()]
-
-
 def test_the_check_of_the_organisers_passes(shared):
     run = run_command(shared / "checks" / "official", sys.executable)
 

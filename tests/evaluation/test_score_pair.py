@@ -12,6 +12,7 @@ import flare
 from flare.evaluation.errors import DamagedFileError
 from tests.builders import (
     AFFINE,
+    SPACING,
     Tensor,
     error_of,
     metaimage_bytes,
@@ -177,10 +178,6 @@ def test_a_file_that_nibabel_has_opened_and_cannot_read(tmp_path):
 # --- Arrays -------------------------------------------------------------------------
 
 
-SPACING = (2.5, 0.8, 0.8)
-"""Of the files of the builders, along z, y, x."""
-
-
 def random_maps(dtype=np.uint8):
     """Four organs that have something to do with each other."""
     random = np.random.default_rng(5)
@@ -314,37 +311,36 @@ def test_an_array_beside_an_image_of_another_spacing_is_refused():
 LIVER = {"liver": 1}
 
 NO_ARGUMENTS = {
-    "no spacing": ({}, TypeError, "spacing must be 3 numbers.*: None"),
+    "no spacing": ({"spacing": None}, TypeError, "spacing must be 3 numbers.*: None"),
     "two numbers": ({"spacing": (1, 1)}, ValueError, "spacing must be 3 numbers"),
     "below 0": ({"spacing": (1, -1, 1)}, ValueError, "must be positive and finite: -1"),
-    "tolerance": (
-        {"spacing": SPACING, "tolerance": 1},
-        *(ValueError, "tolerance goes with labels"),
-    ),
+    "tolerance": ({"tolerance": 1}, ValueError, "tolerance goes with labels"),
     "both": (
-        {"spacing": SPACING, "labels": LIVER, "challenge": "flare22"},
+        {"labels": LIVER, "challenge": "flare22"},
         *(ValueError, "a challenge or labels, not both"),
     ),
-    "a list": ({"spacing": SPACING, "labels": [1]}, TypeError, "a mapping .* not list"),
-    "none": ({"spacing": SPACING, "labels": {}}, ValueError, "at least one organ"),
+    "a list": ({"labels": [1]}, TypeError, "a mapping .* not list"),
+    "none": ({"labels": {}}, ValueError, "at least one organ"),
     "turned": (
-        {"spacing": SPACING, "labels": {1: "liver"}},
+        {"labels": {1: "liver"}},
         *(ValueError, r"organs\[1\].label is 'liver', expected a whole"),
     ),
     "a label": (
-        {"spacing": SPACING, "labels": {"liver": 300}},
+        {"labels": {"liver": 300}},
         *(ValueError, r"organs\[1\].label is 300, expected .* 255"),
     ),
     "no tolerance": (
-        {"spacing": SPACING, "labels": LIVER, "tolerance": 0},
+        {"labels": LIVER, "tolerance": 0},
         *(ValueError, r"tolerance_mm is 0\.0, expected above 0"),
     ),
 }
+"""Arguments beside a spacing, and what is said of them."""
 
 
 @pytest.mark.parametrize("name", NO_ARGUMENTS)
 def test_arguments_that_do_not_go_together_are_refused(name):
-    arguments, error, words = NO_ARGUMENTS[name]
+    changes, error, words = NO_ARGUMENTS[name]
+    arguments = {"spacing": SPACING} | changes
 
     with pytest.raises(error, match=words) as caught:
         flare.score_pair(organ_boxes(), organ_boxes(), **arguments)

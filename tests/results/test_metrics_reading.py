@@ -5,6 +5,7 @@ import pytest
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import case_names, read_evaluation
 from flare.results.scores import FreeCases
+from tests.builders import error_of
 from tests.builders.pages import write_json
 
 CONTENT = {
@@ -97,10 +98,9 @@ def test_free_cases_and_finite_aggregates_are_read(tmp_path):
     ids=str,
 )
 def test_another_structure_is_refused(tmp_path, changes):
-    with pytest.raises(MetricsFileError) as error:
-        read(tmp_path, changed(**changes))
+    error = error_of(MetricsFileError, read, tmp_path, changed(**changes))
 
-    assert error.value.problem == "it is no metrics.json that an evaluation has written"
+    assert error.problem == "it is no metrics.json that an evaluation has written"
 
 
 def test_cases_have_names_by_the_pattern_of_the_file():

@@ -17,7 +17,7 @@ from flare.evaluation.doctor.folder import challenge_of_labels
 from flare.evaluation.doctor.judge import Judge
 from flare.evaluation.doctor.words import cause_texts
 from flare.evaluation.errors import EmptyError, FractionError, GroundTruthError
-from tests.builders import read_metrics, run_evaluate
+from tests.builders import error_of, read_metrics, run_evaluate
 
 SPACING_XYZ = (1.0, 1.5, 2.5)
 AFFINE = np.diag((*SPACING_XYZ, 1.0)) + np.array(
@@ -490,10 +490,9 @@ def test_predictions_without_any_organ_are_refused_as_by_evaluate(folders):
 
     diagnosis = diagnosed(folders)
 
-    with pytest.raises(EmptyError) as caught:
-        flare.evaluate(*folders, challenge="flare21")
+    error = error_of(EmptyError, flare.evaluate, *folders)
     assert not diagnosis.is_sound
-    assert diagnosis.lines[0] == str(caught.value)
+    assert diagnosis.lines[0] == str(error)
 
 
 def test_empty_predictions_are_right_where_no_reference_has_an_organ(folders):

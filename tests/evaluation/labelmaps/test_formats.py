@@ -343,10 +343,10 @@ def test_what_nibabel_scales_into_another_type_is_rounded(read, dtype):
 
 
 def test_a_slope_that_makes_fractions_is_refused(read):
-    with pytest.raises(FractionError) as caught:
-        read(nifti_bytes(organ_boxes(), dtype="u1", slope=0.3, intercept=0))
+    content = nifti_bytes(organ_boxes(), dtype="u1", slope=0.3, intercept=0)
 
-    assert caught.value.problem.endswith("(found 0.3) after scaling by scl_slope 0.3")
+    problem = error_of(FractionError, read, content).problem
+    assert problem.endswith("(found 0.3) after scaling by scl_slope 0.3")
 
 
 # --- Damage -----------------------------------------------------------------------
@@ -413,11 +413,9 @@ def test_a_file_with_a_voxel_too_few_or_too_many_is_refused(
     """Properly compressed, but one voxel too few or too many."""
     labels = noisy_labels()
     voxels = np.append(labels.ravel(), 0).astype(dtype)[:cut]
+    content = MAKERS[name](labels, dtype=dtype, voxels=voxels.tobytes())
 
-    with pytest.raises(DamagedFileError) as caught:
-        read(MAKERS[name](labels, dtype=dtype, voxels=voxels.tobytes()))
-
-    assert caught.value.problem == problem
+    assert error_of(DamagedFileError, read, content).problem == problem
 
 
 @pytest.mark.parametrize("length", [400, 352, 350, 348, 347, 100])
@@ -575,8 +573,8 @@ def test_a_file_that_cannot_be_read_is_not_called_damaged(
         denied = PermissionError(13, "Permission denied")
         monkeypatch.setattr("os.open", mock.Mock(side_effect=denied))
 
-    with pytest.raises(InputError) as caught:
-        LabelMapFile(case="", path=path, name=path.name).read_grid()
+    file = LabelMapFile(case="", path=path, name=path.name)
 
-    assert told(caught.value) == ("H01", "x.nii.gz")
-    assert caught.value.problem.startswith("x.nii.gz: it cannot be read (")
+    error = error_of(InputError, file.read_grid)
+    assert told(error) == ("H01", "x.nii.gz")
+    assert error.problem.startswith("x.nii.gz: it cannot be read (")

@@ -4,6 +4,7 @@ import random
 import sys
 import threading
 import time
+from functools import partial
 from itertools import chain
 
 import pytest
@@ -12,7 +13,7 @@ import flare
 from flare.common.environment import __version__, source_commit
 from flare.evaluation.errors import ClusterError
 from flare.evaluation.many import cluster, score
-from tests.builders import wait_until
+from tests.builders import error_of, wait_until
 from tests.builders.errors import told
 from tests.builders.many import dask_processes, write_teams
 
@@ -84,12 +85,10 @@ def test_a_scheduler_that_ends_is_named(data, single, tmp_path):
         def stop(found):
             scheduler.kill()
 
-        with pytest.raises(ClusterError) as caught:
-            flare.evaluate_many(
-                teams, labels, results, cluster=address, on_progress=stop
-            )
+        score_all = partial(flare.evaluate_many, cluster=address, on_progress=stop)
+        error = error_of(ClusterError, score_all, teams, labels, results)
 
-    assert caught.value.problem.endswith("the scheduler does not answer any more")
+    assert error.problem.endswith("the scheduler does not answer any more")
     flare.evaluate_many(teams, labels, results, workers=1)
     assert bytes_of(results) == expected
 

@@ -402,10 +402,11 @@ def test_a_folder_without_teams_is_refused(tmp_path, make, problem):
     folder = tmp_path / "others"
     make(folder)
 
-    with pytest.raises(InputError, match=problem) as caught:
-        flare.evaluate_many(folder, labels, tmp_path / "results")
+    folders = folder, labels, tmp_path / "results"
+    error = error_of(InputError, flare.evaluate_many, *folders)
 
-    assert told(caught.value) == ("H01", safe(folder))
+    assert told(error) == ("H01", safe(folder))
+    assert problem in error.problem
     assert not (tmp_path / "results").exists()
 
 

@@ -62,13 +62,12 @@ def accuracy(folder, references, challenge):
 
 def refusals(folder, references, challenge):
     """What is told of a submission by its evaluation, and by a check without labels."""
-    with pytest.raises(flare.FlareError) as caught:
-        flare.evaluate(folder, references, challenge=challenge)
+    caught = error_of(flare.FlareError, accuracy, folder, references, challenge)
     try:
         problems = check_submission(folder, challenge).problems
     except flare.FlareError as error:
         problems = [error]
-    return [str(caught.value), *map(str, problems)]
+    return [str(caught), *map(str, problems)]
 
 
 # --- predictions.json: the platform's, or the submission's ------------------------
@@ -223,13 +222,12 @@ def test_without_references_the_organisers_have_supplied_none(
     challenge_of, tmp_path, organs
 ):
     """The image has the demonstration set then, whose own predictions are no answer."""
+    challenge = challenge_of("r.csv", *organs)
     for folder in (DEMONSTRATION, written(tmp_path / "input", {"results.csv": TABLE})):
-        with pytest.raises(flare.OrganiserError) as caught:
-            flare.evaluate(
-                folder, DEMONSTRATION, challenge=challenge_of("r.csv", *organs)
-            )
-        assert all_told(caught.value) == [("G03", "")]
-    text = check_references(DEMONSTRATION, challenge_of("r.csv", *organs))
+        both = folder, DEMONSTRATION
+        error = error_of(flare.OrganiserError, accuracy, *both, challenge)
+        assert all_told(error) == [("G03", "")]
+    text = check_references(DEMONSTRATION, challenge)
     assert "Mine: the demonstration set has no references of answers" in text
 
 

@@ -29,11 +29,6 @@ FLARE21 = flare.read_challenge("flare21")
 
 
 @pytest.fixture
-def ground_truth(tmp_path):
-    return write_cases(tmp_path / "ground-truth", case_names(3))
-
-
-@pytest.fixture
 def jobs():
     return [job(f"pk{n}", f"{name}.mha") for n, name in enumerate(case_names(3))]
 

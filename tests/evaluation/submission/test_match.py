@@ -80,6 +80,10 @@ def missing(*numbers, more=""):
     return "F05", tuple(cases(*numbers)), "Submit all"
 
 
+def nothing(*files):
+    return "F01", files, "Zip the"
+
+
 def unexpected(*files):
     return "F04", files, "Submit one"
 
@@ -144,22 +148,10 @@ SUBMISSIONS = {
         [unexpected("liver.nii.gz"), missing(1)],
         [2, 3],
     ),
-    "nothing": ([], [("F01", (), "Zip the")], []),
-    "texts alone": (
-        ["readme.txt", "inputs.json"],
-        [("F01", ("readme.txt",), "Zip the")],
-        [],
-    ),
-    "an archive alone": (
-        ["submission.zip"],
-        [("F01", ("submission.zip",), "Zip the")],
-        [],
-    ),
-    "a table alone": (
-        ["predictions.csv", "inputs.json"],
-        [("F01", ("predictions.csv",), "Zip the")],
-        [],
-    ),
+    "nothing": ([], [nothing()], []),
+    "texts alone": (["readme.txt", "inputs.json"], [nothing("readme.txt")], []),
+    "an archive alone": (["submission.zip"], [nothing("submission.zip")], []),
+    "a table alone": (["a.csv", "inputs.json"], [nothing("a.csv")], []),
     "two halves of an image are no duplicates": (
         ["case_001.hdr", "case_001.img", *cases(2, 3)],
         [("F06", "case_001.hdr", "Save the")],

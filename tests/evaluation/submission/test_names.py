@@ -11,7 +11,7 @@ from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import GroundTruthError
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.results.metrics_json import metrics_json
-from tests.builders import case_names, organ_boxes, write_cases
+from tests.builders import case_names, error_of, organ_boxes, write_cases
 from tests.builders.errors import told
 
 NAMES = FileNames(
@@ -99,15 +99,15 @@ def test_messages_ask_for_the_names_of_the_challenge(files, code):
     change, words = REFUSALS[code]
     change(files / "predictions")
 
-    with pytest.raises(flare.SubmissionError) as caught:
-        flare.evaluate(files / "predictions", files / "references", challenge=RENAMED)
+    folders = files / "predictions", files / "references"
+    error = error_of(flare.SubmissionError, flare.evaluate, *folders, challenge=RENAMED)
 
-    assert told(caught.value)[0] == code
-    assert words in str(caught.value)
+    assert told(error)[0] == code
+    assert words in str(error)
     for more in ({"ground_truth": "references"}, {"images": "images"}):
         known = {kind: files / folder for kind, folder in more.items()}
         report = check_submission(files / "predictions", RENAMED, workers=1, **known)
-        assert report.lines == (str(caught.value),)
+        assert report.lines == (str(error),)
 
 
 def test_nothing_but_the_names_of_files_changes(files, tmp_path):
