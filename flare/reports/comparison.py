@@ -89,8 +89,7 @@ class Comparison:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics by which all evaluations have scores."""
-        names = dict.fromkeys(pair.metric for pair in self.numbers.differences)
-        return tuple(map(metric_named, names))
+        return tuple(map(metric_named, self.candidates[0].pairs))
 
 
 def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Comparison:

@@ -184,12 +184,9 @@ class CaseScores:
             values = []
             for metric in shares or self.metrics[:1]:
                 value = self.values[metric.name][number]
-                if value is None:
-                    value = -math.inf
-                elif metric.better is Better.LOWER:
-                    value = -value
-                values.append(value)
-            return *values, number
+                sign = -1 if metric.better is Better.LOWER else 1
+                values.append(-math.inf if value is None else sign * value)
+            return tuple(values)
 
         return sorted(range(len(self.cases)), key=worth)
 
