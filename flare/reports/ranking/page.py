@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 
 from flare.challenge.metrics import Metric, metric_named
@@ -328,9 +329,7 @@ def _first_table(
         is_mean = metric.name in public.means
         rank = public.rank_word if metric.is_of_each_case else "rank"
         head = metric.heading if is_mean else f"{rank}: {metric.heading}"
-        cells = []
-        for number, place in enumerate(places):
-            cells.append(_metric_cell(public, place, number, metric))
+        cells = map(partial(_metric_cell, public, metric), range(len(places)))
         columns.append(Column(head, cells))
     cases = f"over {count(public.cases, 'case')}"
     smaller = "smaller is better, stronger shades are worse"
@@ -370,11 +369,9 @@ def _interval_cell(draw: RankInterval) -> Cell:
     )
 
 
-def _metric_cell(
-    public: PublicRanking, place: Standing, number: int, metric: Metric
-) -> Cell:
+def _metric_cell(public: PublicRanking, metric: Metric, number: int) -> Cell:
     """The mean of a team, if it may be told, on the shade of its mean rank."""
-    mean_rank = float(place.mean_ranks[metric.name])
+    mean_rank = float(public.places[number].mean_ranks[metric.name])
     css = rank_shade(mean_rank, len(public.teams))
     cell = number_cell(mean_rank, decimals=2, exact=True, css=css)
     if metric.name not in public.means:
