@@ -51,13 +51,6 @@ class SchemeRules(Checked):
         is_grouped = self.is_of_means or not self.group
         check(is_grouped, "group", self.group, f'none, as kind is not "{MEANS}"')
 
-    @property
-    def _values_text(self) -> str:
-        if not self.is_of_means:
-            return "values of each case"
-        cases = f"the cases of each {self.group}" if self.group else "all cases"
-        return f"the means of {cases}"
-
     def text(self, columns: int) -> str:
         """The scheme of a ranking by so many columns; empty of FLARE's own.
 
@@ -71,7 +64,9 @@ mean of these ranks'
         """
         if self == PLAIN_SCHEME:
             return ""
-        text = f"Teams are ranked by {self._values_text}"
+        cases = f"the cases of each {self.group}" if self.group else "all cases"
+        values = {CASES: "values of each case", MEANS: f"the means of {cases}"}
+        text = f"Teams are ranked by {values[self.kind]}"
         if columns > 1:
             text += f", by each metric{' of each organ' if self.each_organ else ''}"
         if columns > 1 or self.group or not self.is_of_means:
@@ -79,8 +74,7 @@ mean of these ranks'
         if self.ties_by:
             titles = (metric_named(name).title_within for name in self.ties_by)
             text += f"; teams that are equal then, by {listing(titles, last=', then ')}"
-        no_ranks = " No case has ranks of its own." if self.is_of_means else ""
-        return f"{text}.{no_ranks}"
+        return f"{text}.{' No case has ranks of its own.' * self.is_of_means}"
 
 
 PLAIN_SCHEME = SchemeRules()

@@ -274,40 +274,36 @@ def test_a_unit_is_told_where_a_prediction_lies_elsewhere(predictions, ground_tr
 
 # --- What is told of organs ---------------------------------------------------------
 
-LEAVES = dict.fromkeys(("in_both", "in_reference", "in_prediction"), "left_out")
-
 
 @pytest.mark.parametrize(
     ("rules", "metrics", "gaps"),
     [
-        (["in_both"], ["dsc"], "that can be dsc_spleen, dsc_pancreas; ranked: none"),
-        (["in_prediction"], ["dsc"], "that can be dsc_liver; ranked: none"),
-        (LEAVES, ["dsc"], "that can be dsc, dsc_liver, dsc_kidney, dsc_spleen,"
-         " dsc_pancreas; ranked: dsc"),
-        ([], ["dsc", "missed_volume"], "that can be missed_volume_spleen,"
+        ("in_both", "dsc", "that can be dsc_spleen, dsc_pancreas; ranked: none"),
+        ("in_prediction", "dsc", "that can be dsc_liver; ranked: none"),
+        ("in_both in_reference in_prediction", "dsc", "that can be dsc, dsc_liver,"
+         " dsc_kidney, dsc_spleen, dsc_pancreas; ranked: dsc"),
+        ("", "dsc missed_volume", "that can be missed_volume_spleen,"
          " missed_volume_pancreas; ranked: none.\nColumns for no public board, as they"
          " can be of one case, and tell of its reference: missed_volume_kidney,"
          " missed_volume_spleen, missed_volume_pancreas"),
-        (["in_both", "in_reference"], ["false_volume", "dsc"], "that can be"
-         " dsc_spleen, dsc_pancreas; ranked: none"),
-        ([], ["dsc"], ""),
-        (["in_both"], ["dsc", "nsd"], "each column has a value"),
+        ("in_both in_reference", "false_volume dsc", "that can be dsc_spleen,"
+         " dsc_pancreas; ranked: none"),
+        ("", "dsc", ""),
+        ("in_both", "dsc nsd", "each column has a value"),
     ],
 )  # fmt: skip
 def test_columns_that_can_be_empty_are_named(tmp_path, rules, metrics, gaps):
-    """Both references have a liver, one has a kidney of one voxel.
-
-    Where NSD is scored, the challenge has no other organs.
-    """
-    labels = np.where(organ_boxes() == 1, 1, 0)
-    write_nifti(tmp_path / "a.nii.gz", labels, spacing=(0.4, 0.4, 0.4))
+    """A kidney of one voxel; where NSD is scored, spleen and pancreas are not."""
+    labels, spacing = np.where(organ_boxes() == 1, 1, 0), (0.4, 0.4, 0.4)
+    write_nifti(tmp_path / "a.nii.gz", labels, spacing=spacing)
     labels[0, 0, 0] = 2
-    write_nifti(tmp_path / "b.nii.gz", labels, spacing=(0.4, 0.4, 0.4))
-    organs = tuple(replace(organ, lesions="autopet") for organ in FLARE21.organs)
-    organs = organs[: 2 if "nsd" in metrics else 4]
-    absent = AbsentOrgans(**{name: LEAVES[name] for name in rules})
+    write_nifti(tmp_path / "b.nii.gz", labels, spacing=spacing)
+    organs = FLARE21.organs[: 2 if "nsd" in metrics else 4]
     challenge = replace(
-        FLARE21, organs=organs, metrics=tuple(metrics), absent_organs=absent
+        FLARE21,
+        organs=tuple(replace(organ, lesions="autopet") for organ in organs),
+        metrics=tuple(metrics.split()),
+        absent_organs=AbsentOrgans(**dict.fromkeys(rules.split(), "left_out")),
     )
 
     text = check_references(tmp_path, challenge)

@@ -167,17 +167,12 @@ def test_frequencies_are_those_of_an_independent_simulation(name, tmp_path):
 # --- What readers are told ---------------------------------------------------------
 
 
-def rank_example(name):
+def rank_example(name, **options):
     """The ranking of an example, as the first lines of its file say."""
-    groups = RANKINGS / f"{name}-cohorts.csv"
     challenge = flare.read_challenge(RANKINGS / f"{name}.toml")
-    options = RankingOptions(bootstrap=50)
-    return rank_results(
-        RANKINGS / f"{name}.csv",
-        challenge,
-        options,
-        groups if groups.exists() else None,
-    )
+    groups = RANKINGS / f"{name}-cohorts.csv" if challenge.scheme.group else None
+    rules = RankingOptions(bootstrap=50, **options)
+    return rank_results(RANKINGS / f"{name}.csv", challenge, rules, groups)
 
 
 def test_teams_that_are_equal_are_ordered_and_prizes_follow():
@@ -206,13 +201,8 @@ def test_all_files_tell_the_scheme_and_no_rank_of_a_case(
     assert not (tmp_path / "case_ranks.csv").exists()
     text = analysis.rules.scheme_text
     assert text.startswith("Teams are ranked by the means of")
-    for file in (
-        "methods.txt",
-        "report.txt",
-        "ranking.md",
-        "ranking.tex",
-        "sheets/a.md",
-    ):
+    files = "methods.txt", "report.txt", "ranking.md", "ranking.tex", "sheets/a.md"
+    for file in files:
         content = (tmp_path / file).read_text().replace("\\_", "_")
         assert text in content, file
         is_table = file != "methods.txt"
@@ -229,10 +219,7 @@ def test_all_files_tell_the_scheme_and_no_rank_of_a_case(
 
 
 def test_one_rank_is_no_mean():
-    challenge = flare.read_challenge(RANKINGS / "toothfairy3.toml")
-    options = RankingOptions(bootstrap=0, metrics=("runtime_s",))
-
-    text = methods_text(rank_results(RANKINGS / "toothfairy3.csv", challenge, options))
+    text = methods_text(rank_example("toothfairy3", metrics=("runtime_s",)))
 
     assert "Teams are ranked by the means of all cases; teams that are equal" in text
     assert "A team's score is its rank, divided by the number of teams. " in text

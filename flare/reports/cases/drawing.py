@@ -150,8 +150,6 @@ def outline(mask: Mask) -> str:
 
     It is in units of a voxel, columns first; empty if no voxel is in the mask.
 
-    Notes
-    -----
     A path turns only at corners of voxels. On each line of the grid, its corners follow
     each other in pairs, the ends of an edge. So from corner to corner, edges along the
     rows and along the columns take turns, until the first corner is reached again.

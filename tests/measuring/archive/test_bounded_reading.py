@@ -134,27 +134,6 @@ def pax(content, number=1):
     return layer.getvalue() + bytes(1024)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"1" * 60_000,
-        b"11 path=ab\n" + b"1" * 100,
-        b"11 path=ab\n\0\0",
-        b"12 path=ab\n",
-        b"10 path=ab\n",
-        b"8 pathab\n",
-        b"0 \n",
-        b"512 a=" + b"1" * 300 + b"\n",
-        b"312 a=" + b"1" * 305 + b"\n",
-    ],
-)
-def test_pax_headers_that_make_no_sense(tmp_path, content):
-    """Python searched in the first for a second, and takes others in its own way."""
-    assert findings(save(tmp_path, FILES, pax(content))) == [
-        f"its layer 2 of 2 cannot be read: {SENSELESS}"
-    ]
-
-
 def test_a_pax_header_that_takes_long_is_refused_before_python_reads_it(
     tmp_path, monkeypatch
 ):
@@ -258,25 +237,36 @@ HARD = tarfile.LNKTYPE
 FOLDER = tarfile.DIRTYPE
 
 
+BELOW = "it holds /x/passwd, which lies below a link"
+SENSELESS_PAX = [
+    *(b"1" * 60_000, b"11 path=ab\n" + b"1" * 100, b"11 path=ab\n\0\0"),
+    *(b"12 path=ab\n", b"10 path=ab\n", b"8 pathab\n", b"0 \n"),
+    *(b"512 a=" + b"1" * 300 + b"\n", b"312 a=" + b"1" * 305 + b"\n"),
+]
+"""Python searched in the first for a second, and takes others in its own way."""
+
+
 @pytest.mark.parametrize(
-    ("entries", "problem"),
+    ("layer", "problem"),
     [
-        ([("etc", FOLDER, ""), ("x", LINK, "etc"), ("x/passwd", PIPE, "")],
-         "it holds /x/passwd, which lies below a link"),
+        *((pax(content), SENSELESS) for content in SENSELESS_PAX),
+        # Otherwise a pipe could become /etc/passwd, where nobody sees it.
+        (layer_of([("etc", FOLDER, ""), ("x", LINK, "etc"), ("x/passwd", PIPE, "")]),
+         BELOW),
         # The link that it was written through is gone at the end.
-        ([("x", LINK, "etc"), ("x/passwd", PIPE, ""), ("x", FOLDER, "")],
-         "it holds /x/passwd, which lies below a link"),
-        ([("y", LINK, "etc"), ("x", HARD, "y"), ("x/passwd", PIPE, "")],
-         "it holds /x/passwd, which lies below a link"),
-        ([("x", LINK, "etc"), ("x/.wh.passwd", tarfile.REGTYPE, "")],
-         "it holds /x/passwd, which lies below a link"),
-        ([("x", LINK, "dev"), ("dev/p", PIPE, ""), ("etc/passwd", HARD, "x/p")],
-         "it holds /etc/passwd, a hard link to nothing that is before it"),
+        (layer_of([("x", LINK, "etc"), ("x/passwd", PIPE, ""), ("x", FOLDER, "")]),
+         BELOW),
+        (layer_of([("y", LINK, "etc"), ("x", HARD, "y"), ("x/passwd", PIPE, "")]),
+         BELOW),
+        (layer_of([("x", LINK, "etc"), ("x/.wh.passwd", tarfile.REGTYPE, "")]), BELOW),
+        (layer_of([("x", LINK, "dev"), ("dev/p", PIPE, ""), ("etc/passwd", HARD,
+         "x/p")]), "it holds /etc/passwd, a hard link to nothing that is before it"),
     ],
 )  # fmt: skip
-def test_what_an_engine_would_write_elsewhere_is_refused(tmp_path, entries, problem):
-    """Otherwise a pipe could become /etc/passwd, where nobody sees it."""
-    assert findings(save(tmp_path, FILES, layer_of(entries))) == [
+def test_a_layer_that_engines_read_in_their_own_way_is_refused(
+    tmp_path, layer, problem
+):
+    assert findings(save(tmp_path, FILES, layer)) == [
         f"its layer 2 of 2 cannot be read: {problem}"
     ]
 
