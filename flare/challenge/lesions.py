@@ -6,10 +6,10 @@ record here, with values of its program in `tests/evaluation/lesions/test_offici
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Literal
+from typing import Literal
 
 
 class Pairs(Enum):
@@ -28,6 +28,12 @@ class Hits(Enum):
     """References that were found."""
     PREDICTIONS = "predictions"
     """Lesions of the prediction that belong to a reference."""
+
+
+_HITS = {
+    Hits.REFERENCES: "each of the reference that is found is one hit",
+    Hits.PREDICTIONS: "recall counts references, precision lesions of the prediction",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,30 +74,28 @@ class Definition:
     hits: Hits | None = None
     """None where recall, precision and F1 are not defined."""
 
-    @property
-    def sentence(self) -> str:
-        """The definition in one sentence, for Methods.
+    def text(self, needs: Collection[str] = ("mean", "hits")) -> str:
+        """Its name, source and rules, for metrics that need some fields of it.
 
         Examples
         --------
-        >>> print(DEFINITIONS["autopet"].sentence)
-        Lesions are components by 18 neighbours; all that share a voxel belong together
+        >>> print(DEFINITIONS["autopet"].text().partition("): ")[2])
+        lesions are components by 18 neighbours; all that share a voxel belong together.
         """
-        return "; ".join(self._clauses())
-
-    @property
-    def origin(self) -> str:
-        """The program that it is from, in a sentence.
-
-        Examples
-        --------
-        >>> print(DEFINITIONS["wmh17"].origin)
-        From hjkuijf/wmhchallenge 2e628cb, evaluation.py: https://github.com/hjkuijf/wmhchallenge/tree/2e628cb
-        """
-        return f"From {self.source}: {self.link}"
+        clauses = [*self._clauses()]
+        if self.mean and "mean" in needs:
+            clauses.append("the mean is over those of the reference and false ones")
+            hd95 = f"an HD95 of {self.mean.missed_distance_mm:g} mm"
+            clauses.append(
+                f"missed and false ones have a DSC and an NSD of 0, and {hd95}"
+            )
+        if self.hits and "hits" in needs:
+            clauses.append(_HITS[self.hits])
+        source = f"{self.title}, from {self.source}, {self.link}"
+        return f"{self.name} ({source}): {'; '.join(clauses)}."
 
     def _clauses(self) -> Iterator[str]:
-        yield f"Lesions are components by {self.neighbours} neighbours"
+        yield f"lesions are components by {self.neighbours} neighbours"
         if self.widened:
             steps = f"{self.widened} step{'s' * (self.widened > 1)} by 18 neighbours"
             yield f"those of the reference that join when widened by {steps} are one"
@@ -103,19 +107,13 @@ class Definition:
         else:
             yield "all that share a voxel belong together"
         if self.above_mm3:
-            size = f"at most {self.above_mm3:g} mm3"
-            yield f"those of {size}, and what belongs to them alone, do not count"
-        if self.mean:
-            yield "the mean is over those of the reference and false ones"
-            hd95 = f"an HD95 of {self.mean.missed_distance_mm:g} mm"
-            yield f"missed and false ones have a DSC and an NSD of 0, and {hd95}"
-        if self.hits is Hits.PREDICTIONS:
-            yield "recall counts references, precision lesions of the prediction"
+            size = f"those of the reference of at most {self.above_mm3:g} mm3"
+            yield f"{size}, and what belongs to them alone, do not count"
 
 
 _GLI = Definition(
     name="brats23-gli",
-    title="BraTS 2023",
+    title="BraTS 2023 GLI",
     source="rachitsaluja/BraTS-2023-Metrics 43c9052, metrics.py (GLI)",
     link="https://github.com/rachitsaluja/BraTS-2023-Metrics/tree/43c9052",
     oracle="get_LesionWiseResults",
@@ -184,18 +182,3 @@ DEFINITIONS = {
 
 LONGEST_MISS_MM = max(d.mean.missed_distance_mm for d in DEFINITIONS.values() if d.mean)
 """The longest HD95 of a missed lesion by any definition."""
-
-_RULE = "lesions of "
-"""How keys of the rules of scoring begin, before the name of an organ."""
-
-
-def lesions_in(rules: Mapping[str, Any]) -> dict[str, str]:
-    """The definition of each organ with lesions, as rules of scoring have it.
-
-    Those of a later version, which are not known here, are left out.
-    """
-    definitions = {}
-    for key, name in rules.items():
-        if key.startswith(_RULE) and name in DEFINITIONS:
-            definitions[key.removeprefix(_RULE)] = str(name)
-    return definitions

@@ -14,16 +14,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from flare.challenge.lesion_metrics import LESION_METRICS, LesionMetric
-from flare.challenge.lesions import DEFINITIONS, Definition
+from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metric import LEFT_OUT as LEFT_OUT
 from flare.challenge.metric import MOST as MOST
 from flare.challenge.metric import NO_VALUE as NO_VALUE
 from flare.challenge.metric import Better as Better
 from flare.challenge.metric import Metric as Metric
 from flare.common.schema import Is
+from flare.common.text import joined
 
 _Kind = TypeVar("_Kind", bound=Metric)
 
@@ -304,7 +305,7 @@ def lesions_by(definitions: Mapping[str, str]) -> Iterator[None]:
     --------
     >>> with lesions_by({"wt": "brats23-gli"}):
     ...     metric_named("lesion_hd95_wt").heading
-    'Lesion-wise HD95 (BraTS 2023) of wt (mm)'
+    'Lesion-wise HD95 (BraTS 2023 GLI) of wt (mm)'
     """
     token = _LESIONS.set(definitions)
     try:
@@ -313,9 +314,28 @@ def lesions_by(definitions: Mapping[str, str]) -> Iterator[None]:
         _LESIONS.reset(token)
 
 
-def definitions_in_use() -> tuple[Definition, ...]:
-    """The definitions of lesions that titles tell, each once."""
-    return tuple(DEFINITIONS[name] for name in dict.fromkeys(_LESIONS.get().values()))
+def lesion_notes() -> list[str]:
+    """The definitions of lesions that titles tell, each with its organs, for a note."""
+    organs_by_name: dict[str, list[str]] = {}
+    for organ, name in _LESIONS.get().items():
+        organs_by_name.setdefault(name, []).append(organ.replace("_", " "))
+    return [
+        f"Lesions of {joined(organs)} by {DEFINITIONS[name].text()}"
+        for name, organs in organs_by_name.items()
+    ]
+
+
+def lesions_in(rules: Mapping[str, Any], columns: Iterable[str]) -> dict[str, str]:
+    """The definition of each organ with lesions, in the order of columns of results.
+
+    Those of a later version, which are not known here, are left out.
+    """
+    definitions = {}
+    for metric in map(metric_named, columns):
+        name = rules.get(f"lesions of {metric.part}")
+        if isinstance(metric, LesionMetric) and name in DEFINITIONS:
+            definitions[metric.part] = str(name)
+    return definitions
 
 
 def metric_named(name: str) -> Metric:

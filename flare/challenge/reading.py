@@ -21,7 +21,7 @@ from flare.challenge.organs import Organ
 from flare.challenge.rules import Challenge
 from flare.common.errors import AboutFile, OrganiserError
 from flare.common.schema import build, dump
-from flare.common.text import count, listing, runs, safe, why
+from flare.common.text import count, joined, listing, printable, runs, safe, why
 
 Rule = str | int | float | bool | None
 
@@ -167,8 +167,8 @@ def rule_differences(rules: Rules, other_rules: Rules) -> tuple[str, ...]:
     for key in sorted({*rules, *other_rules}):
         is_in_both = key in rules and key in other_rules
         if not is_in_both or rules[key] != other_rules[key]:
-            rule, other_rule = rule_text(rules, key), rule_text(other_rules, key)
-            differences.append(f"{safe(key)} {rule} instead of {other_rule}")
+            texts = safe(rule_text(rules, key)), safe(rule_text(other_rules, key))
+            differences.append(f"{safe(key)} {' instead of '.join(texts)}")
     return tuple(differences)
 
 
@@ -179,7 +179,7 @@ def rule_text(rules: Rules, key: str) -> str:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
-    text = f"{value:g}" if isinstance(value, float) else safe(str(value))
+    text = f"{value:g}" if isinstance(value, float) else printable(str(value))
     return text[:12] if key.endswith("_sha256") else text
 
 
@@ -457,13 +457,13 @@ def _answers_lines(challenge: Challenge) -> Iterator[str]:
     """Say of each answers where they are, what they are, and how they are scored."""
     for answers in challenge.answers:
         yield f"{answers.name} ({answers.kind}): {KINDS[answers.kind].about}"
-        columns = listing([*answers.case, *answers.prediction])
+        columns = joined([*answers.case, *answers.prediction], ", ")
         yield f"  submission: {answers.file}, columns {columns}"
-        columns = listing([*answers.case, *answers.reference])
+        columns = joined([*answers.case, *answers.reference], ", ")
         yield f"  references: {answers.references}, columns {columns}"
         for column, value in answers.only.items():
             yield f"  rows: those whose {column} is {value}"
-        yield f"  metrics: {listing(answers.metrics)}"
+        yield f"  metrics: {joined(answers.metrics, ', ')}"
         for field in fields(answers):
             value = getattr(answers, field.name)
             if field.name in OF_SCORING and value != field.default:

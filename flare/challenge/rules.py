@@ -322,9 +322,14 @@ class Challenge(Checked):
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
         _check_unique("values", "name", [entry.name for entry in self.values])
         for number, rule in enumerate(self.ranking, start=1):
-            is_good_end = rule.better is self.good_end(rule.metric, rule.better)
-            expected = f"the good end of {rule.metric}, if it has one"
-            check(is_good_end, f"ranking[{number}].better", rule.better.value, expected)
+            good_end = self.good_end(rule.metric, rule.better)
+            expected = "a metric with a good end"
+            check(bool(good_end), f"ranking[{number}].metric", rule.metric, expected)
+            if good_end:
+                is_good_end = rule.better is good_end
+                expected = f"{good_end.value}, the good end of {rule.metric}"
+                key = f"ranking[{number}].better"
+                check(is_good_end, key, rule.better.value, expected)
         self._check_scheme()
 
     def _check_scheme(self) -> None:

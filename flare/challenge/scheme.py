@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from flare.challenge.metrics import metric_named
 from flare.common.schema import Checked, check
-from flare.common.text import listing
+from flare.common.text import joined
 
 
 class Ties(StrEnum):
@@ -73,7 +73,7 @@ mean of these ranks'
             text += ", and then by the mean of these ranks"
         if self.ties_by:
             titles = (metric_named(name).title_within for name in self.ties_by)
-            text += f"; teams that are equal then, by {listing(titles, last=', then ')}"
+            text += f"; teams that are equal then, by {joined(titles, ', then ')}"
         return f"{text}.{' No case has ranks of its own.' * self.is_of_means}"
 
 

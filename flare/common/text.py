@@ -36,9 +36,19 @@ def listing(names: Iterable[str | Path], *, last: str = ", ") -> str:
     surplus = len(texts) - len(shown)
     if surplus:
         return f"{', '.join(shown)} and {surplus} more"
-    if len(shown) > 1:
-        return f"{', '.join(shown[:-1])}{last}{shown[-1]}"
-    return "".join(shown)
+    return joined(shown, last)
+
+
+def joined(texts: Iterable[str], last: str = " and ") -> str:
+    """All of some texts, for a paper or a table: none is shortened, or only counted.
+
+    Examples
+    --------
+    >>> joined(["DSC", "NSD", "HD95"])
+    'DSC, NSD and HD95'
+    """
+    *before, end = map(printable, ("", *texts))
+    return f"{', '.join(before[1:])}{last}{end}" if before[1:] else end
 
 
 def runs(numbers: Iterable[int]) -> list[str]:

@@ -128,7 +128,7 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
         evaluations=tuple(evaluations),
         numbers=numbers,
         provenance=_provenance(files) if is_organiser else (),
-        lesions=files[0].evaluation.lesions,
+        lesions=files[0].lesions,
     )
 
 

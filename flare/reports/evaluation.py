@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from operator import attrgetter, methodcaller
 from statistics import fmean, median
 
-from flare.challenge.metrics import Metric, definitions_in_use, metrics_in
+from flare.challenge.metrics import Metric, metrics_in
 from flare.common.text import count, listing
 from flare.ranking.answers import AnswerSheet
 from flare.reports.answers import answer_tiles, answers_section
@@ -156,7 +156,7 @@ def _label_map_sections(
     means: list[Part] = [Pair(charts)]
     if scores.exact and (best_scores := _best_scores_text(scores)):
         means.append(Words(best_scores))
-    means += Words(METHOD, "note"), *definition_notes()
+    means.append(Words(METHOD, "note"))
     worst: list[Part] = [_worst_table(scores, links)]
     if links:
         link_to_pages = Words(
@@ -175,13 +175,6 @@ def _label_map_sections(
         Section("cases", "All cases", "All cases and organs", cases),
         Section("groups", "Groups", "Groups of cases", groups),
     )
-
-
-def definition_notes() -> Iterator[Words]:
-    """The definitions of lesions that a page's titles tell, in a sentence each."""
-    for definition in definitions_in_use():
-        words = f"{definition.title} ({definition.name}): {definition.sentence}."
-        yield Words(f"{words} {definition.origin}", "note")
 
 
 def _remarks(file: EvaluationFile) -> list[Part]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from flare.challenge.metrics import Better, Metric
+from flare.challenge.metrics import Better, Metric, lesion_notes
 
 INDEX = "index.html"
 """The page of a folder that leads to the others."""
@@ -481,6 +481,8 @@ class Page:
     """The parts above the tiles."""
     refresh_s: int = 0
     """How often a browser reads the page anew; 0: never."""
+    notes: Sequence[str] = field(default_factory=lesion_notes)
+    """The definitions of what it shows, below all sections."""
 
     @property
     def shown(self) -> list[Section]:

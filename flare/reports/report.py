@@ -249,7 +249,7 @@ class Report:
         (source,) = self.sources
         evaluation = read_evaluation(source)
         groups = read_groups(self.groups, evaluation.cases) if self.groups else ()
-        with lesions_by(evaluation.evaluation.lesions):
+        with lesions_by(evaluation.lesions):
             if not self.is_organiser:
                 page = participant_page(own_scores(evaluation), groups)
                 return page if self.page == "cases" else means_alone(page)

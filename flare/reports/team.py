@@ -127,7 +127,7 @@ def _scores(folder: Path, cases: Collection[str], *, is_organiser: bool) -> Page
         title = f"{name}: runs of {count(len(cases), 'case')}"
         return Page(title=title, sections=(), audience_note=note)
     evaluation = read_evaluation(file)
-    with lesions_by(evaluation.evaluation.lesions):
+    with lesions_by(evaluation.lesions):
         if is_organiser:
             sheets = read_sheets(file, evaluation)
             return organiser_page(evaluation, name=name, sheets=sheets)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from flare.challenge.lesions import DEFINITIONS, lesions_in
+from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import (
     ANSWER_METRICS,
     MEASURED,
@@ -314,8 +314,8 @@ def metrics_json(results: Results) -> str:
     answers = _rounded(results.answer_values, results.decimals)
     content["aggregates"] = {**content["aggregates"], **counts, **answers}
     content["warnings"] = list(results.warnings)
-    if lesions := lesions_in(results.provenance.rules):
-        content["lesions"] = lesions
+    if results.lesions:
+        content["lesions"] = dict(sorted(results.lesions.items()))
     if results.low_scores:
         content["low_scores"] = dump(results.low_scores)
     if results.efficiency is not None:

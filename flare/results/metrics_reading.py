@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
 from flare.challenge.lesion_metrics import LesionMetric
-from flare.challenge.lesions import lesions_in
-from flare.challenge.metrics import LEFT_OUT, metric_named, scored
+from flare.challenge.metrics import LEFT_OUT, lesions_in, metric_named, scored
 from flare.challenge.organs import RESERVED_ENDINGS
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.schema import build
@@ -43,11 +42,6 @@ class ScoringRecord:
     """All that the scores depend on; None in files of versions that did not tell."""
     options: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def lesions(self) -> dict[str, str]:
-        """The definition of each organ with lesions."""
-        return lesions_in(self.rules or {})
 
 
 _TABLES = ("rules", "options", "names")
@@ -82,6 +76,11 @@ class EvaluationFile:
     provenance: tuple[tuple[str, str], ...]
     """What is said of how the scores were made, in the order of the file, without the
     rules one by one: their digest is there."""
+
+    @property
+    def lesions(self) -> dict[str, str]:
+        """The definition of each organ with lesions."""
+        return lesions_in(self.evaluation.rules or {}, self.content["case"])
 
     def scores_of(self, case: str) -> dict[str, float | None]:
         """The scores of a case by metric; None is one that is left out."""

@@ -8,8 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.formats import PLAIN_NAMES, FileNames
-from flare.challenge.lesions import lesions_in
-from flare.challenge.metrics import Metric, lesions_by, metric_named, shares_of_masks
+from flare.challenge.metrics import (
+    Metric,
+    lesions_by,
+    lesions_in,
+    metric_named,
+    shares_of_masks,
+)
 from flare.challenge.organs import STATISTICS
 from flare.challenge.reading import Rule
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
@@ -275,6 +280,11 @@ class Results:
             columns[name] = tuple(case.by_metric[name] for case in self.cases)
         return columns
 
+    @property
+    def lesions(self) -> dict[str, str]:
+        """The definition of each organ with lesions, if they are scored."""
+        return lesions_in(self.provenance.rules, self.metrics)
+
     def mean(self, column: str) -> float | None:
         """The mean of a metric over all cases that have a value; None without any."""
         return statistics(self.metrics[column])["mean"]
@@ -339,7 +349,7 @@ def results_table(results: Results) -> str:
 
 def _organ_table(results: Results) -> Iterator[str]:
     columns = results.metrics
-    with lesions_by(lesions_in(results.provenance.rules)):
+    with lesions_by(results.lesions):
         metrics = [*map(metric_named, results.cases[0].by_metric)]
     titles, names = [""], [""]
     for metric in metrics:

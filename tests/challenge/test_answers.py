@@ -288,7 +288,7 @@ This challenge can be used: --challenge {file}
          "answers[1].prediction is ['a', 'b', 'c'], expected 1 or 2 columns"),
         ('"binary"', '"binary"\niou = [2]', "answers[1].iou[1] is 2.0, expected"),
         ('"binary"', '"binary"\nmatching = "best"', "answers[1].matching is 'best', "),
-        ('"higher"', '"lower"', "ranking[1].better is 'lower', expected the good end"),
+        ('"higher"', '"lower"', "ranking[1].better is 'lower', expected higher, the"),
         ("[[ranking]]", "[[reported]]\nrule = 1", "reported[1].rule is 1, expected a"),
         ("extends", '[answers]\nname = "global"', "answers is {'name': 'global'}, "),
         ("extends", 'answers = ["age"]', "answers[3] is 'age', expected"),

@@ -34,10 +34,39 @@ def test_a_code_that_is_none_is_a_line_with_those_that_are():
 
     assert (run.returncode, run.stdout) == (2, "")
     assert f"there is no code Q99, expected {listing(CODES)};" in run.stderr
-    assert "(did you mean F07?)" in run_flare("explain", "F007").stderr
-    assert (
-        "there is no code F5 (did you mean F05?)" in run_flare("explain", "F5").stderr
-    )
+
+
+@pytest.mark.parametrize(
+    ("word", "end"),
+    [
+        ("F007", "no code F007 (did you mean F07?)"),
+        ("F5", "no code F5 (did you mean F05?)"),
+        ("brats23-glo", "metric or definition brats23-glo (did you mean brats23-gli?)"),
+        ("lesion-wise", "expected dsc, nsd, hd95, assd, volume_difference, lesion_dsc"),
+    ],
+)
+def test_a_word_that_is_none_is_told_what_was_meant(word, end):
+    with pytest.raises(ValueError, match=re.escape(end)):
+        code(word)
+
+
+GLI, MEAN, HIT = "metrics.py (GLI)", "an HD95 of 374 mm", "that is found is one hit"
+SMALL = "those of the reference of at most 2 mm3"
+
+
+@pytest.mark.parametrize(
+    ("word", "present", "absent"),
+    [
+        ("brats23-gli", ["BraTS 2023 GLI", MEAN, HIT, GLI], []),
+        ("lesion_dsc", [MEAN, GLI], [HIT]),
+        ("lesion_f1", [HIT, GLI], [MEAN]),
+        ("missed_volume", [GLI, SMALL], [MEAN, HIT]),
+    ],
+)
+def test_metrics_of_lesions_have_the_clauses_that_concern_them(word, present, absent):
+    text = code(word)
+
+    assert [part for part in (*present, *absent) if part in text] == present
 
 
 @pytest.mark.parametrize("kind", list(error_classes()), ids=lambda kind: kind.code)

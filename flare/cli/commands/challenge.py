@@ -16,7 +16,7 @@ from flare.challenge.reading import (
 from flare.cli.command import Command, Group, takes
 from flare.cli.console import say
 from flare.common.options import argument
-from flare.common.text import listing
+from flare.common.text import joined
 from flare.results.efficiency_csv import ranked_by_others
 
 PLACE = ("For organisers", 1)
@@ -60,12 +60,12 @@ def validate_challenge(request: NamedChallenge) -> None:
     say(challenge_summary(rules))
     if foreign_metrics:
         say(
-            f"\nNothing here makes {listing(foreign_metrics)}: give flare rank a table"
-            " that has all ranked metrics."
+            f"\nNothing here makes {joined(foreign_metrics, ', ')}: give flare rank a"
+            " table that has all ranked metrics."
         )
     computed = [metric.name for metric in scored(foreign_metrics)]
     if computed:
-        say(f"To have {listing(computed)} computed, add it to metrics.")
+        say(f"To have {joined(computed, ', ')} computed, add it to metrics.")
     no_ranking = (
         "\nIts teams cannot be ranked, as it has no [[ranking]]: the page Challenge"
         " files explains it."

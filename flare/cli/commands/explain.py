@@ -17,7 +17,7 @@ from flare.cli.command import takes
 from flare.cli.console import say
 from flare.common.errors import FlareError
 from flare.common.options import argument
-from flare.common.text import nearest
+from flare.common.text import nearest, safe
 
 PLACE = ("For everybody", 2)
 
@@ -50,19 +50,22 @@ def metric_text(name: str) -> str:
     blocks = [f"{metric.heading}: {metric.definition}."]
     if isinstance(metric, LesionMetric):
         for definition in filter(metric.is_defined_by, DEFINITIONS.values()):
-            blocks.append(
-                f"{definition.name}: {definition.sentence}. {definition.origin}"
-            )
+            blocks.append(definition.text([metric.needs]))
     return "\n\n".join(blocks)
 
 
 def code(text: str) -> str:
-    """Explain a code or a metric; brackets and small letters are no mistake."""
+    """Explain a metric, a definition or a code, which may have brackets around it."""
     if text in METRICS:
         return metric_text(text)
+    if text in DEFINITIONS:
+        return DEFINITIONS[text].text()
     texts = explanations()
     name = text.strip("[]").upper()
     if name not in texts:
+        if not re.fullmatch(r"[A-Z]\d+", name):
+            end = f"{safe(text)}{nearest(text, (*METRICS, *DEFINITIONS))}"
+            raise ValueError(f"there is no code, metric or definition {end}")
         padded = re.sub(r"^([A-Z])(\d)$", r"\g<1>0\2", name)
         raise ValueError(f"there is no code {name}{nearest(padded, texts)}")
     return f"{name}: {texts[name]}"
@@ -73,8 +76,9 @@ class ExplanationRequest:
     """What is explained."""
 
     meaning: str | None = argument(
-        "The code in brackets at the end of a message, such as F07, or a metric of"
-        " label maps, such as lesion_dsc; without one, all codes are listed.",
+        "The code in brackets at the end of a message, such as F07, a metric of label"
+        " maps, such as lesion_dsc, or a definition of lesions, such as brats23-gli;"
+        " without one, all codes are listed.",
         default=None,
         parse=code,
         metavar="CODE",

@@ -22,6 +22,7 @@ from flare.evaluation.options import EvaluationOptions
 from flare.results.archives_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
+    from flare.challenge.rules import Challenge
     from flare.evaluation.many.teams import ScoredTeam, ScoredTeams, ScoringProgress
 
 PLACE = ("For organisers", 9)
@@ -68,8 +69,11 @@ class ScoreRequest:
 @takes(ScoreRequest, exclusive=("workers", "cluster"))
 def command(request: ScoreRequest) -> None:
     # Here, as the help should not wait for them.
+    from flare.challenge.metrics import lesions_by
+    from flare.challenge.reading import as_challenge
     from flare.evaluation.many.score import evaluate_many
 
+    challenge = as_challenge(request.challenge)
     progress = Progress(every_s=60.0)
 
     def tell(run: ScoringProgress) -> None:
@@ -79,12 +83,15 @@ def command(request: ScoreRequest) -> None:
         progress(done, done + run.left, text, known=run.kept)
 
     remedy = "What was scored is kept; the same command goes on."
-    with stopping_with(lambda: StoppedError("Scoring was interrupted", remedy)):
+    with (
+        stopping_with(lambda: StoppedError("Scoring was interrupted", remedy)),
+        lesions_by(challenge.lesions),
+    ):
         scored = evaluate_many(
             request.teams,
             request.ground_truth,
             request.output,
-            challenge=request.challenge,
+            challenge=challenge,
             workers=request.workers,
             cluster=request.cluster,
             on_progress=tell,
@@ -92,7 +99,7 @@ def command(request: ScoreRequest) -> None:
             on_start=lambda at: say(f"Dask's dashboard: {safe(at)}"),
             **asdict(request.options),
         )
-    _write_means(request)
+        _write_means(request, challenge)
     say(f"\n{_summary(scored)}")
     if scored.not_submitted:
         places = f"In {safe(request.output)}, but not in {safe(request.teams)}"
@@ -137,7 +144,7 @@ def _summary(scored: ScoredTeams) -> str:
     return "\n".join(aligned(rows))
 
 
-def _write_means(request: ScoreRequest) -> None:
+def _write_means(request: ScoreRequest, challenge: Challenge) -> None:
     """Write the means of all teams, and say which organs a team never finds.
 
     Nothing is written where teams cannot be compared yet.
@@ -146,7 +153,6 @@ def _write_means(request: ScoreRequest) -> None:
 
     if not any(request.output.glob(f"*/{METRICS_JSON}")):
         return  # nor is loaded what a ranking needs
-    from flare.challenge.reading import read_challenge
     from flare.common.files import write_whole
     from flare.ranking.decisions import organ_flags
     from flare.ranking.means import team_means
@@ -156,7 +162,6 @@ def _write_means(request: ScoreRequest) -> None:
     table = read_scored(request.output, request.challenge)
     if table is None:
         return
-    challenge = read_challenge(request.challenge)
     for name, text in mean_files(team_means(table, challenge), challenge.name):
         write_whole(request.output / name, f"{text.rstrip()}\n")
     for line in organ_flags(table):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from flare.challenge.metrics import lesions_by
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import (
@@ -57,7 +58,8 @@ class Diagnosis:
     def lines(self) -> tuple[str, ...]:
         """All that `flare doctor` says."""
         lines = filter(None, (*problem_lines(self.problems), self.doubt))
-        return (*lines, *report_lines(self.findings, self.challenge))
+        with lesions_by(self.challenge.lesions):
+            return (*lines, *report_lines(self.findings, self.challenge))
 
     def write_repaired(self, folder: str | Path) -> tuple[str, ...]:
         """Write copies of all predictions that are then taken; return these cases.

@@ -130,7 +130,7 @@ def all_teams_pages(
             raise RankingError(str(results), problem, "Name a case of the ranking.")
     lead = [macro_html("to_index", kind="ranking")] if has_ranking else []
     for case, name in file_names(options.case).items():
-        with lesions_by(next(iter(evaluations.values())).evaluation.lesions):
+        with lesions_by(next(iter(evaluations.values())).lesions):
             page = _page(evaluations, case, options, on_drawn)
         page = replace(page, lead=[*lead, *page.lead])
         html = page_html(page, style=template_text("case.css"))

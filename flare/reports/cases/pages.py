@@ -42,7 +42,7 @@ from flare.reports.cases.words import (
     scores_text,
     worst_words,
 )
-from flare.reports.evaluation import ORGANISERS_NOTE, definition_notes
+from flare.reports.evaluation import ORGANISERS_NOTE
 from flare.reports.model import Heading, Lines, Page, Part, Section, Words
 from flare.reports.render.html import macro_html, page_html, template_text
 from flare.reports.scores import challenge_title, evaluation_names, scores_of
@@ -117,7 +117,7 @@ def case_pages(
     errors of reading if one cannot be read.
     """
     links = case_links(results, options)
-    titles = lesions_by(results.evaluation.lesions)
+    titles = lesions_by(results.lesions)
     with titles, label_maps_folder(options.predictions, _REMEDY) as predictions:
         files = find_case_files(metrics, results, options, predictions, tuple(links))
         yield from _pages(results, files, links, on_drawn)
@@ -222,7 +222,7 @@ def _drawn(
     ]
     lesions = list(lesion_parts(finding, reference, prediction, files.challenge))
     if lesions:
-        lesions += Words(NUMBERS_NOTE, "note"), *definition_notes()
+        lesions.append(Words(NUMBERS_NOTE, "note"))
         sections.insert(2, Section("lesions", "Lesions", "Lesions", lesions))
     if finding.mending:
         sections.insert(1, _mending_section(finding, finding.mending, backgrounds))

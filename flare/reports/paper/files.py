@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flare.challenge.metrics import LEFT_OUT, lesions_by
+from flare.challenge.metrics import LEFT_OUT, lesion_notes, lesions_by
 from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, isolated, listing, printable
 from flare.ranking.means import ranking_means
@@ -175,6 +175,7 @@ def analysis_text(analysis: Analysis) -> str:
         parts.append(intervals_text(analysis.bootstrap))
     if has_rivals:
         parts += _pairs_text(analysis), _schemes_text(analysis.schemes)
+    parts += lesion_notes()
     return "\n\n".join(filter(None, parts))
 
 

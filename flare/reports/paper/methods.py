@@ -11,7 +11,7 @@ from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.challenge.scheme import Ties
 from flare.common.environment import __version__
-from flare.common.text import count, isolated, listing, printable
+from flare.common.text import count, isolated, joined, printable
 from flare.ranking.inspection import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.rules import MissingRule, RankingRules
@@ -222,7 +222,7 @@ def _answer_sentences(analysis: Analysis) -> Iterator[str]:
 def _others_text(analysis: Analysis) -> str:
     """Tell that values were computed by others; empty if none were ranked."""
     others = analysis.challenge.columns_of_others
-    names = listing(filter(analysis.rules.names.__contains__, others), last=" and ")
+    names = joined(filter(analysis.rules.names.__contains__, others))
     return f"Values of {names} were computed by others." if names else ""
 
 

@@ -10,10 +10,10 @@ from flare.challenge.metrics import (
     LEFT_OUT,
     SCORES,
     Metric,
-    definitions_in_use,
+    lesion_notes,
     metrics_in,
 )
-from flare.common.text import count, isolated, listing, printable
+from flare.common.text import count, isolated, joined, printable
 from flare.reports.scores import METHOD
 from flare.results.metrics_reading import EvaluationFile
 
@@ -69,8 +69,7 @@ def definition_sentences(columns: Iterable[str], note: str) -> Iterator[str]:
     for metric in metrics:
         if metric.name not in _DEFINED:
             yield f"{metric.title} is {metric.definition}."
-    for definition in definitions_in_use():
-        yield f"{definition.sentence} ({definition.title}: {definition.source})."
+    yield from lesion_notes()
     if note:
         yield f"Label maps were scored by {note}."
 
@@ -165,7 +164,7 @@ def _metrics(rules: Mapping[str, Any]) -> tuple[Metric, ...]:
 
 def _names(metrics: Iterable[Metric]) -> str:
     titles = (metric.title_within for metric in metrics)
-    return listing(titles, last=" and ")
+    return joined(titles)
 
 
 def _worst_value(metric: Metric, rules: Mapping[str, Any]) -> str:
@@ -196,7 +195,7 @@ def worst_text(rules: Mapping[str, Any]) -> str:
     worst = _group((metric, _worst_value(metric, rules)) for metric in _metrics(rules))
     if len(worst) == 1:
         return next(iter(worst))
-    return listing(f"{value} by {names}" for value, names in worst.items())
+    return joined((f"{value} by {names}" for value, names in worst.items()), ", ")
 
 
 def _group(pairs: Iterable[tuple[Metric, _Value]]) -> dict[_Value, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from flare.challenge.metrics import Metric, metric_named
+from flare.challenge.metrics import Metric, lesion_notes, metric_named
 from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means, ranking_means
 from flare.ranking.rank import Analysis
@@ -21,7 +21,13 @@ from flare.reports.ranking.words import (
     ranking_notes,
     tests_text,
 )
-from flare.reports.render.text import escaped_markdown, latex, latex_file, markdown
+from flare.reports.render.text import (
+    escaped_markdown,
+    latex,
+    latex_file,
+    lesion_lines,
+    markdown,
+)
 from flare.results.csv_rows import rows_text
 from flare.statistics import ALPHA
 
@@ -41,7 +47,7 @@ def page_text(analysis: Analysis) -> str:
     if analysis.decisions.lines:
         lines.append("")
         lines += [f"- {escaped_markdown(line)}" for line in analysis.decisions.lines]
-    return "\n".join(lines)
+    return "\n".join([*lines, *lesion_lines()])
 
 
 def latex_text(analysis: Analysis) -> str:
@@ -49,7 +55,7 @@ def latex_text(analysis: Analysis) -> str:
     title = ranking_title(analysis)
     ranks = f"{analysis.rules.rank_word}s by each metric"
     caption = f"{title}: scores, and {ranks}; smaller is better."
-    notes = caption, *ranking_notes(analysis), guests_note(analysis)
+    notes = caption, *ranking_notes(analysis), guests_note(analysis), *lesion_notes()
     ranking = ranking_table(analysis, "{title}", " ".join(filter(None, notes)))
     _rank, _team, _score, *metric_heads = ranking.heads
     heads = ("Rank", "Team", "Score", *metric_heads)
@@ -106,7 +112,7 @@ def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
     """The names and texts of means.csv, means.md and means.tex; for organisers."""
     yield "means.csv", rows_text(Mean, means.rows)
     tables = list(mean_tables(means, title))
-    yield "means.md", "\n".join(_mean_lines(tables))
+    yield "means.md", "\n".join([*_mean_lines(tables)[:-1], *lesion_lines()])
     yield "means.tex", latex_file([latex(content, name) for name, content in tables])
 
 

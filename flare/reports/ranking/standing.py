@@ -23,7 +23,7 @@ from flare.reports.ranking.organs import OrganMeans
 from flare.reports.ranking.page import PublicRanking
 from flare.reports.ranking.values import counted_row, without_nan
 from flare.reports.ranking.words import left_out_text, plain
-from flare.reports.render.text import escaped_markdown, markdown_lines
+from flare.reports.render.text import escaped_markdown, lesion_lines, markdown_lines
 from flare.results.efficiency_csv import RunStatus
 
 _ENGINE_ERROR = f"status {RunStatus.ENGINE_ERROR.value}"
@@ -247,7 +247,7 @@ def sheet_text(standing: OwnStanding) -> str:
         lines += ["", *markdown_lines(rows)]
     if reasons:
         lines += ["", "Missing results:", "", *reasons]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *lesion_lines()]) + "\n"
 
 
 def _sheet_columns(standing: OwnStanding) -> Iterator[tuple[str, Sequence[str]]]:

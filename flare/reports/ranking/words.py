@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from flare.challenge.metrics import LEFT_OUT, metric_named
-from flare.common.text import count, listing, printable, safe
+from flare.common.text import count, joined, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.rules import RankingRules
 from flare.ranking.sensitivity import Scheme, Sensitivity
@@ -28,7 +28,7 @@ def left_out_text(analysis: Analysis) -> str:
     sentences = []
     if rules.left_out:
         titles = (metric_named(name).heading for name in rules.left_out)
-        names = listing(titles, last=" and ")
+        names = joined(titles)
         sentences.append(f"Not ranked: {names}, as no team was measured.")
     counts = table.is_left_out.any(axis=0).sum(axis=0)[: len(table.metrics)]
     if counts.any():
@@ -38,7 +38,9 @@ def left_out_text(analysis: Analysis) -> str:
             if number
         ]
         end = "" if rules.scheme.is_of_means else ", where nobody is ranked by it"
-        text = f"Cases left out, by a rule of the challenge: {listing(texts)}{end}."
+        text = (
+            f"Cases left out, by a rule of the challenge: {joined(texts, ', ')}{end}."
+        )
         sentences.append(text)
     return " ".join(sentences)
 
@@ -61,7 +63,7 @@ def all_cases_text(metrics: Iterable[str]) -> str:
     titles = _titles_of_all_cases(metrics)
     if not titles:
         return ""
-    names = listing(titles, last=" and ")
+    names = joined(titles)
     return f"{names}: one value of all cases together, and one rank by it."
 
 
@@ -115,7 +117,7 @@ def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
         return "is left out"
     text = f"counts as {', '.join(values)}"
     if left_out:
-        text += f"; of {listing(left_out, last=' and ')}, it is left out"
+        text += f"; of {joined(left_out)}, it is left out"
     return text
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from flare.challenge.metrics import lesion_notes
 from flare.common.text import aligned, columns_of, isolated, printable
 from flare.reports.model import BEST, Table
 
@@ -50,6 +51,11 @@ _SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 def escaped_markdown(text: str) -> str:
     """Text that Markdown shows as it is."""
     return isolated(_MARKDOWN.sub(r"\\\g<0>", printable(text)))
+
+
+def lesion_lines() -> list[str]:
+    """The definitions of lesions that titles tell, each below an empty line."""
+    return [f"\n{escaped_markdown(note)}" for note in lesion_notes()]
 
 
 def escaped_latex(text: str) -> str:

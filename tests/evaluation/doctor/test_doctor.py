@@ -341,6 +341,7 @@ def test_numbers_of_regions_are_told_by_label(folders, table, text):
     diagnosis = diagnosed(folders, challenge="brats23-gli")
 
     assert said(diagnosis) == f"given other numbers ({text})"
+    assert "  Lesion-wise DSC (BraTS 2023 GLI) 0." in "\n".join(diagnosis.lines)
     assert diagnosis.findings[0].after.dsc == 1
 
 

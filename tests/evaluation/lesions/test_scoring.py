@@ -1,6 +1,7 @@
 """Lesions from challenge file to pages: what is refused, scored, named, and told."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -8,16 +9,12 @@ import pytest
 
 import flare
 from flare.challenge.lesion_metrics import LESION_METRICS
-from flare.challenge.metrics import (
-    METRICS,
-    definitions_in_use,
-    lesions_by,
-    metric_named,
-)
+from flare.challenge.metrics import METRICS, metric_named
+from flare.challenge.reading import challenge_summary
 from flare.common.schema import build
 from flare.platforms.board import organ_metrics, title_of, total_metrics
 from flare.ranking.rules import RankingOptions
-from flare.reports.evaluation import organiser_page, participant_page
+from flare.reports.evaluation import participant_page
 from flare.reports.paper.scoring import evaluation_methods
 from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
@@ -111,29 +108,93 @@ def test_values_by_hand_are_of_organs_with_lesions_alone(results):
     assert not [name for name in columns if "lesion" in name and "core" in name]
 
 
-def test_definitions_are_named_in_files_tables_and_titles(results, tmp_path):
+MIXED = """
+name = "Mixed"
+metrics = ["dsc", "lesion_dsc"]
+organs = [
+  {label = [1, 2], name = "whole", lesions = "brats23-met"},
+  {label = 2, name = "core", lesions = "brats23-men"},
+  {label = 1, name = "shell"},
+]
+ranking = [{metric = "lesion_dsc", better = "higher"}]
+"""
+RANKED_BY = ("ranking.md", "ranking.tex", "means.md", "methods.txt", "report.txt")
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """All that two teams and their organisers can read, by command and file."""
+    folder = tmp_path_factory.mktemp("mixed")
+    (folder / "mixed.toml").write_text(MIXED)
+    for name in ("labels/a", "labels/b", "teams/x/a", "teams/x/b"):
+        maps = PREDICTION if "teams" in name else REFERENCE
+        write_nifti(folder / f"{name}.nii.gz", maps, spacing=(1, 1, 1))
+    shutil.copytree(folder / "teams" / "x", folder / "teams" / "y")
+    commands = {
+        "score": "score teams --ground-truth labels --output scores",
+        "doctor": "doctor teams/x --ground-truth labels",
+        "rank": "rank scores --output ranks",
+        "participant": "report scores/x/metrics.json --output participant.html",
+        "own": "report scores/x/metrics.json --output own.html --audience organiser",
+        "pages": "report scores --output pages --audience organiser",
+        "pair": "report scores/x/metrics.json scores/y/metrics.json --output pair.html",
+    }
+    texts = {}
+    for name, command in commands.items():
+        words = command.split()
+        if ".json" not in command:
+            words += "--challenge", "mixed.toml"
+        run = run_flare(*words, cwd=folder)
+        assert run.returncode == 0, run.stderr
+        texts[name] = run.stdout
+    for file in folder.rglob("*"):
+        if file.suffix in (".html", ".md", ".tex", ".txt"):
+            texts[str(file.relative_to(folder))] = file.read_text()
+    return texts
+
+
+PAGES = ("participant.html", "own.html", "pair.html", "pages/index.html")
+PAPERS = [f"ranks/{name}" for name in RANKED_BY]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*PAGES, "pages/teams/x.html", "scores/means.md", *PAPERS, "ranks/sheets/x.md"],
+)
+def test_what_has_numbers_of_lesions_has_their_definitions_once(texts, name):
+    """In the order of the challenge's organs, not of their names."""
+    starts = ("whole by brats23-met (BraTS 2023 MET, ", "core by brats23-men (BraTS")
+    places = [texts[name].find(f"Lesions of {start}") for start in starts]
+
+    assert -1 < places[0] < places[1]
+    assert texts[name].count("lesions are components by 26 neighbours") == 2
+    assert "MEN, BraTS 2023 MET" not in texts[name]
+
+
+def test_definitions_are_named_in_files_tables_and_titles(results, texts):
     content = json.loads(metrics_json(results))
     assert content["lesions"] == {"whole": "brats23-met"}
     assert content["evaluation"]["rules"]["lesions of whole"] == "brats23-met"
     assert "Lesion-wise DSC (BraTS 2023 MET)" in results_table(results)
-    file = read_evaluation(flare.write_metrics(results, tmp_path))
-    with lesions_by(file.evaluation.lesions):
-        methods = evaluation_methods(file)
-        html = page_html(organiser_page(file))
-    assert "BraTS 2023 MET (brats23-met): Lesions are components by 26" in html
-    assert "Lesion-wise F1 (BraTS 2023 MET) is the harmonic mean" in methods
-    assert "BraTS-2023-Metrics 43c9052, metrics.py (MET)" in methods
-    both = {"whole": "brats23-met", "core": "isles24"}
-    with lesions_by(both):
-        titles = [metric_named(f"lesion_f1{end}").title for end in ("", "_core")]
-        assert [definition.name for definition in definitions_in_use()] == [
-            *both.values()
-        ]
-    assert titles == [
-        "Lesion-wise F1 (BraTS 2023 MET, ISLES'24)",
-        "Lesion-wise F1 (ISLES'24)",
-    ]
+    title = "Lesion-wise DSC (BraTS 2023 MET, BraTS 2023 MEN)"
+    assert f"x: DSC 0.3952 {title} 0.6875 (2 of 2" in texts["score"]
+    assert [
+        name for name in (*PAGES, "scores/means.md") if title not in texts[name]
+    ] == []
     assert metric_named("lesion_f1").title == "Lesion-wise F1"
+
+
+def test_lists_of_all_metrics_are_whole_in_methods_and_for_organisers(
+    results, tmp_path
+):
+    file = read_evaluation(flare.write_metrics(results, tmp_path))
+    methods = evaluation_methods(replace(file, failed={"b": "it is damaged"}))
+    assert " and absolute volume difference of a case are the means" in methods
+    assert [
+        cut for cut in ("...", " and 1 more", " and 5 more") if cut in methods
+    ] == []
+    summary = challenge_summary(challenge_of(WHOLE))
+    assert f"metrics: dsc, nsd, {', '.join(NAMES)}\n" in summary
 
 
 def test_boards_have_means_and_no_organ_without_lesions():
