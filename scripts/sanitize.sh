@@ -5,7 +5,7 @@
 # Usage: ./scripts/sanitize.sh [SLICES]
 #
 #   SLICES  of the hostile label maps, of 512 x 512 voxels each (default: 200, full size, which
-#           takes about an hour; 20 take six minutes)
+#           takes 20 minutes of a processor; 20 take one and a half)
 #
 # Ends with an error at the first place that is touched outside of an array. PYTHON names the
 # interpreter, with the extra dev (default: .venv/bin/python).
