@@ -6,6 +6,7 @@ is only told in messages that name the place.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -100,7 +101,6 @@ def table_text(rows: Sequence[Mapping[str, str]], suffix: str) -> str:
             return "".join(f"{line}\n" for line in lines)
         return "[\n" + ",\n".join(lines) + "\n]\n"
     import csv  # not at the top: an evaluation of label maps, which needs none
-    import io
 
     names: dict[str, None] = {}
     for row in rows:
@@ -116,8 +116,6 @@ def table_text(rows: Sequence[Mapping[str, str]], suffix: str) -> str:
 
 
 def _csv_rows(text: str) -> Iterator[TableRow]:
-    import io  # as for CSV
-
     rows = csv_rows(io.StringIO(text, newline=""))
     _, first = next(rows, ("", []))
     names = [_cell(name) for name in first]
@@ -158,8 +156,6 @@ def _json_rows(text: str) -> Iterator[TableRow]:
 
 def _json_entries(text: str) -> Iterator[Any]:
     """The entries of a list, or those of lines that each have one."""
-    import io  # as for CSV
-
     if text.lstrip().startswith("["):
         yield from _parsed(text, "it")
         return

@@ -15,9 +15,9 @@ import time
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from os.path import lexists
 from pathlib import Path
-from typing import Self
 
 from flare.common.errors import OutputError
 from flare.common.text import csv_cell, listing, safe, why
@@ -208,7 +208,7 @@ WAIT_S = 60
 """How long a folder is waited for: a clean-up may be at work in it."""
 
 
-class FolderLock:
+class FolderLock(AbstractContextManager["FolderLock"]):
     """A lock of a folder, which is ours until this is closed; it is made if need be.
 
     Nothing is left in the folder. A process that inherits `fileno` keeps it locked. If
@@ -250,10 +250,6 @@ class FolderLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        """Return the lock, which is ours already."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Let the folder go."""
