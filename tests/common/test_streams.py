@@ -45,9 +45,9 @@ def read_all(kind, packed, size=3_196_608):
     return content
 
 
-def flipped(place, bit=16):
+def flipped(place):
     packed = bytearray(PACKED)
-    packed[place] ^= bit
+    packed[place] ^= 16
     return bytes(packed)
 
 

@@ -1,7 +1,6 @@
 """Submissions that are refused: how to spoil one prediction of three good ones."""
 
 import os
-import shutil
 from pathlib import Path
 
 import nibabel as nib
@@ -13,6 +12,7 @@ from tests.builders import (
     nifti_bytes,
     organ_boxes,
     write_cases,
+    write_file,
     write_gzip,
     write_nifti,
 )
@@ -25,20 +25,17 @@ FILE = Path(__file__).with_suffix(".txt")
 --update-messages`` writes it, and its changes are read by hand."""
 
 
-def damage(change):
-    def damage_file(folder):
-        path = folder / "validation_002.nii.gz"
-        path.write_bytes(change(path.read_bytes()))
-
-    return damage_file
+SECOND = "validation_002.nii.gz"
+"""The prediction that is spoilt."""
 
 
-def rewrite(**changes):
-    def rewrite_file(folder):
-        content = {"labels": organ_boxes(), **changes}
-        write_nifti(folder / "validation_002.nii.gz", **content)
+def damage(folder, change):
+    path = folder / SECOND
+    path.write_bytes(change(path.read_bytes()))
 
-    return rewrite_file
+
+def rewrite(folder, **changes):
+    write_nifti(folder / SECOND, **{"labels": organ_boxes(), **changes})
 
 
 def flip_bit(content):
@@ -47,16 +44,12 @@ def flip_bit(content):
     return bytes(damaged)
 
 
-def copy_to(name):
-    def copy(folder):
-        (folder / name).parent.mkdir(exist_ok=True)
-        shutil.copy(folder / "validation_002.nii.gz", folder / name)
-
-    return copy
+def copy(folder, name):
+    write_file(folder / name, (folder / SECOND).read_bytes())
 
 
-def rename_to(name):
-    return lambda folder: (folder / "validation_002.nii.gz").rename(folder / name)
+def rename(folder, name):
+    (folder / SECOND).rename(folder / name)
 
 
 def with_voxel(value):
@@ -66,26 +59,21 @@ def with_voxel(value):
     return labels
 
 
-def link_to(target):
-    """A refusal that puts a link in the place of the second file."""
-
-    def link(folder):
-        path = folder / "validation_002.nii.gz"
-        path.unlink()
-        path.symlink_to(target(folder))
-
-    return link
+def link(folder):
+    """A link to the reference in the place of the second file."""
+    (folder / SECOND).unlink()
+    (folder / SECOND).symlink_to(folder.parent / "ground-truth" / SECOND)
 
 
 def make_pipe(folder):
     """A pipe in the place of the second file; to open it would wait for ever."""
-    (folder / "validation_002.nii.gz").unlink()
-    os.mkfifo(folder / "validation_002.nii.gz")
+    (folder / SECOND).unlink()
+    os.mkfifo(folder / SECOND)
 
 
 def reorient(folder):
     """Turned to RAS by nibabel, header and voxels."""
-    path = folder / "validation_002.nii.gz"
+    path = folder / SECOND
     nib.save(nib.as_closest_canonical(nib.load(path)), path)
 
 
@@ -94,7 +82,7 @@ def halve(folder):
     affine = AFFINE @ np.diag([2, 2, 1, 1])
     affine[:2, 3] -= 0.4
     labels = np.ascontiguousarray(organ_boxes()[:, ::2, ::2])
-    write_nifti(folder / "validation_002.nii.gz", labels, affine=affine)
+    write_nifti(folder / SECOND, labels, affine=affine)
 
 
 def many_labels():
@@ -104,40 +92,36 @@ def many_labels():
 
 
 REFUSALS = {
-    "missing": lambda folder: (folder / "validation_002.nii.gz").unlink(),
-    "duplicate": copy_to("again/validation_002.nii.gz"),
-    "misnamed": rename_to("validation_2.nii.gz"),
-    "unexpected": copy_to("liver.nii.gz"),
-    "other format": rename_to("validation_002.mhd"),
-    "truncated": damage(lambda content: content[:-20]),
-    "bit-flipped": damage(flip_bit),
-    "trailing bytes": damage(lambda content: content + b"more"),
-    "too few voxels": lambda folder: write_gzip(
-        folder / "validation_002.nii.gz", nifti_bytes(organ_boxes())[:-1]
-    ),
-    "empty": damage(lambda _: b""),
-    "foreign": damage(lambda _: b"This is a text."),
-    "wrongly sized": rewrite(labels=organ_boxes()[:-1]),
-    "wrongly oriented": rewrite(affine=MIRRORED),
-    "shifted": rewrite(affine=SHIFTED),
-    "out of range": rewrite(labels=with_voxel(257), dtype="<i2"),
-    "unknown label": rewrite(labels=with_voxel(5)),
-    "negative": rewrite(labels=with_voxel(-1), dtype="<i2"),
-    "non-integer": rewrite(labels=with_voxel(0.5), dtype="<f4"),
-    "nothing": lambda folder: [path.unlink() for path in list(folder.iterdir())],
-    "axes reversed": rewrite(labels=np.ascontiguousarray(organ_boxes().T)),
+    "missing": lambda f: (f / SECOND).unlink(),
+    "duplicate": lambda f: copy(f, f"again/{SECOND}"),
+    "misnamed": lambda f: rename(f, "validation_2.nii.gz"),
+    "unexpected": lambda f: copy(f, "liver.nii.gz"),
+    "other format": lambda f: rename(f, "validation_002.mhd"),
+    "truncated": lambda f: damage(f, lambda content: content[:-20]),
+    "bit-flipped": lambda f: damage(f, flip_bit),
+    "trailing bytes": lambda f: damage(f, lambda content: content + b"more"),
+    "too few voxels": lambda f: write_gzip(f / SECOND, nifti_bytes(organ_boxes())[:-1]),
+    "empty": lambda f: (f / SECOND).write_bytes(b""),
+    "foreign": lambda f: (f / SECOND).write_bytes(b"This is a text."),
+    "wrongly sized": lambda f: rewrite(f, labels=organ_boxes()[:-1]),
+    "wrongly oriented": lambda f: rewrite(f, affine=MIRRORED),
+    "shifted": lambda f: rewrite(f, affine=SHIFTED),
+    "out of range": lambda f: rewrite(f, labels=with_voxel(257), dtype="<i2"),
+    "unknown label": lambda f: rewrite(f, labels=with_voxel(5)),
+    "negative": lambda f: rewrite(f, labels=with_voxel(-1), dtype="<i2"),
+    "non-integer": lambda f: rewrite(f, labels=with_voxel(0.5), dtype="<f4"),
+    "nothing": lambda f: [path.unlink() for path in list(f.iterdir())],
+    "axes reversed": lambda f: rewrite(f, labels=np.ascontiguousarray(organ_boxes().T)),
     "resampled": halve,
-    "header lost": rewrite(affine=np.eye(4)),
+    "header lost": lambda f: rewrite(f, affine=np.eye(4)),
     "reoriented": reorient,
-    "probabilities": rewrite(labels=np.zeros((5, 10, 16, 20)), dtype="<f4"),
-    "another edition": rewrite(labels=many_labels()),
-    "a link to the references": link_to(
-        lambda folder: folder.parent / "ground-truth/validation_002.nii.gz"
+    "probabilities": lambda f: rewrite(
+        f, labels=np.zeros((5, 10, 16, 20)), dtype="<f4"
     ),
+    "another edition": lambda f: rewrite(f, labels=many_labels()),
+    "a link to the references": link,
     "a pipe": make_pipe,
-    "all empty": lambda folder: write_cases(
-        folder, case_names(3), labels=np.zeros_like(organ_boxes())
-    ),
+    "all empty": lambda f: write_cases(f, case_names(3), labels=0 * organ_boxes()),
 }
 """By name; the messages are in refusals.txt."""
 

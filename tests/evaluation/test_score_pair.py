@@ -178,13 +178,13 @@ def test_a_file_that_nibabel_has_opened_and_cannot_read(tmp_path):
 # --- Arrays -------------------------------------------------------------------------
 
 
-def random_maps(dtype=np.uint8):
+def random_maps():
     """Four organs that have something to do with each other."""
     random = np.random.default_rng(5)
     reference = random.integers(0, 5, (6, 7, 9))
     is_changed = random.random(reference.shape) < 0.3
     prediction = np.where(is_changed, random.integers(0, 5, (6, 7, 9)), reference)
-    return reference.astype(dtype), prediction.astype(dtype)
+    return reference.astype(np.uint8), prediction.astype(np.uint8)
 
 
 KINDS = {

@@ -37,6 +37,21 @@ def body(case=0):
     return labels
 
 
+def as_sitk(labels):
+    """The image that SimpleITK reads from a file of nibabel."""
+    image = sitk.GetImageFromArray(np.ascontiguousarray(labels.T))
+    image.SetSpacing(SPACING_XYZ)
+    image.SetDirection((-1, 0, 0, 0, -1, 0, 0, 0, 1))
+    image.SetOrigin((40, -30, 100))
+    return image
+
+
+def canonical_on_one_side():
+    """The model turned the CT from RAS to LPS; its labels got the header of the CT."""
+    turned = sitk.DICOMOrient(as_sitk(body()), "LPS")
+    return sitk.GetArrayFromImage(turned).T
+
+
 def half_as_fine(labels):
     """Every second voxel, which stands for two: its centre lies between theirs."""
     steps = np.diag((2.0, 2.0, 2.0, 1.0))
@@ -66,7 +81,13 @@ CROP = (slice(3, 37), slice(4, 28), slice(2, 23))
 SWAP = {1: 3, 3: 1}
 
 MIRRORED = "mirrored left to right"
-TRANSPOSED = "axes are (z, y, x) instead of (x, y, z)"
+
+
+def axes_are(axes):
+    return f"axes are ({axes}) instead of (x, y, z)"
+
+
+TRANSPOSED = axes_are("z, y, x")
 HEADER = "the header is not that of the CT"
 REGRID = "on another grid than the CT, as its header says"
 OUTSIDE = "labels outside of 0 to 255"
@@ -77,13 +98,11 @@ KINDS = {
     "x reversed": (body()[::-1], AFFINE, MIRRORED),
     "y reversed": (body()[:, ::-1], AFFINE, "mirrored front to back"),
     "z reversed": (body()[:, :, ::-1], AFFINE, "mirrored head to feet"),
-    "RAS for LPS": (body()[::-1, ::-1], AFFINE, f"{MIRRORED} and front to back"),
-    "zyx for xyz": (body().T, AFFINE, TRANSPOSED),
-    "yzx for xyz": (
-        body().transpose(1, 2, 0),
-        AFFINE,
-        "axes are (y, z, x) instead of (x, y, z)",
-    ),
+    "RAS for LPS": (canonical_on_one_side(), AFFINE, f"{MIRRORED} and front to back"),
+    "zyx for xyz": (sitk.GetArrayFromImage(as_sitk(body())), AFFINE, TRANSPOSED),
+    # As nii2dcm's slices are read back, or rt-utils' masks are saved.
+    "yxz for xyz": (body().transpose(1, 0, 2), AFFINE, axes_are("y, x, z")),
+    "yzx for xyz": (body().transpose(1, 2, 0), AFFINE, axes_are("y, z, x")),
     "lost header": (body(), np.eye(4), HEADER),
     "other origin": (body(), AFFINE + np.eye(4, k=3) * 25, HEADER),
     "coarse": (*half_as_fine(body()), REGRID),
@@ -195,19 +214,6 @@ def test_a_lost_header_is_not_told_where_sizes_alone_are_compared(folders):
     assert said(diagnosed(folders, challenge="flare22")) == MIRRORED
 
 
-def as_sitk(labels):
-    """The image that SimpleITK reads from a file of nibabel."""
-    image = sitk.GetImageFromArray(np.ascontiguousarray(labels.T))
-    image.SetSpacing(SPACING_XYZ)
-    image.SetDirection((-1, 0, 0, 0, -1, 0, 0, 0, 1))
-    image.SetOrigin((40, -30, 100))
-    return image
-
-
-def sitk_array_by_nibabel(folder):
-    write(folder, "case_1", sitk.GetArrayFromImage(as_sitk(body())))
-
-
 def nibabel_array_by_sitk(folder):
     image = sitk.GetImageFromArray(body())
     image.SetSpacing(SPACING_XYZ)
@@ -219,21 +225,10 @@ def sitk_without_copy_information(folder):
     sitk.WriteImage(sitk.GetImageFromArray(array), folder / "case_1.nii.gz")
 
 
-def canonical_on_one_side(folder):
-    """The model turned the CT from RAS to LPS; its labels got the header of the CT."""
-    turned = sitk.DICOMOrient(as_sitk(body()), "LPS")
-    write(folder, "case_1", sitk.GetArrayFromImage(turned).T)
-
-
 def oriented_by_sitk(folder):
     """It has a header of its own, which is right."""
     turned = sitk.DICOMOrient(as_sitk(body()), "PSL")
     sitk.WriteImage(turned, folder / "case_1.nii.gz")
-
-
-def rows_and_columns_of_dicom(folder):
-    """As nii2dcm's slices are read back, or rt-utils' masks are saved: (y, x, z)."""
-    write(folder, "case_1", body().transpose(1, 0, 2))
 
 
 def resampled_by_sitk(folder):
@@ -247,12 +242,9 @@ def resampled_by_sitk(folder):
 
 
 TRAPS = {
-    sitk_array_by_nibabel: TRANSPOSED,
     nibabel_array_by_sitk: TRANSPOSED,
     sitk_without_copy_information: HEADER,
-    canonical_on_one_side: f"{MIRRORED} and front to back",
     oriented_by_sitk: REGRID,
-    rows_and_columns_of_dicom: "axes are (y, x, z) instead of (x, y, z)",
     resampled_by_sitk: REGRID,
 }
 """Code that makes a mistake of participants, and what is said of it."""
@@ -689,9 +681,9 @@ def test_the_container_says_no_more_than_before(mirrored, tmp_path):
     assert "mirror" not in str(read_metrics(tmp_path / "out"))
 
 
-def write_scaled(folder, labels, slope, intercept, dtype=np.int16):
+def write_scaled(folder, labels, slope, intercept):
     """A file whose header scales what is stored in it."""
-    image = nib.Nifti1Image(np.ascontiguousarray(labels).astype(dtype), AFFINE)
+    image = nib.Nifti1Image(np.ascontiguousarray(labels).astype(np.int16), AFFINE)
     image.header.set_slope_inter(slope, intercept)
     nib.save(image, folder / "case_1.nii.gz")
 

@@ -75,7 +75,7 @@ def cases(*numbers, start="case_"):
     return [f"{start}{n:03}.nii.gz" for n in numbers]
 
 
-def missing(*numbers, more=""):
+def missing(*numbers):
     """Cases 1 to 3 are expected."""
     return "F05", tuple(cases(*numbers)), "Submit all"
 
