@@ -180,7 +180,10 @@ def verdict(first: Compared, candidate: Compared, tests: int) -> str:
     It is by metrics that have a good end; `tests` is the number of tests of means that
     p-values are adjusted for.
     """
-    if not any(any(pair.present) for pair in chain(*candidate.pairs.values())):
+    pairs = list(chain(*candidate.pairs.values()))
+    if not any(pair.cases for pair in pairs):
+        return f"No case has values of both {candidate.name} and {first.name}."
+    if not any(any(pair.present) for pair in pairs):
         return f"{candidate.name} has the scores of {first.name} on every case."
     means = testable_means(candidate.pairs)
     where = _most_changed_text(candidate.pairs[means[0].metric][1:])

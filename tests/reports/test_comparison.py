@@ -20,6 +20,7 @@ from tests.builders.pages import (
     compare,
     compared,
     content_of,
+    content_of_columns,
     metrics_content,
     numbered,
     parts_of,
@@ -379,6 +380,20 @@ def test_an_evaluation_equals_itself(tmp_path, is_organiser):
     assert "has the scores of" in page.lead[0].text
     tests = parts_of(page, "differences-1")[2]
     assert [cell.text for cell in tests.rows[0][-3:]] == ["no test"] * 3
+
+
+@BOTH
+def test_what_is_left_out_of_all_cases_is_not_equal(tmp_path, is_organiser):
+    names = "dsc", "nsd", "dsc_liver", "nsd_liver"
+    values = {"old": [0.5, 0.6], "new": [None, None]}
+    sources = []
+    for name, scores in values.items():
+        content = content_of_columns(dict.fromkeys(names, scores))
+        sources.append(write_json(tmp_path / name / "metrics.json", content))
+
+    page = comparison_page(read_comparison(sources, is_organiser=is_organiser))
+
+    assert page.lead[0].text == "No case has values of both new and old."
 
 
 @BOTH
