@@ -408,8 +408,8 @@ class Challenge(Checked):
         if not (self.absent_organs.may_leave_out or "missed_volume" in self.metrics):
             return ""
         return (
-            "A result has no value in a column where each case is left out, and is on"
-            " no board that ranks by it."
+            "A column of which the rules leave out each case, as where no reference has"
+            " a lesion, stays empty: the result is on no board that ranks by it."
         )
 
     @property

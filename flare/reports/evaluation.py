@@ -254,7 +254,7 @@ def _best_scores_text(scores: CaseScores) -> str:
 def distribution(scores: CaseScores, metric: Metric) -> Chart:
     """A chart with a row for each organ, and a dot in it for each case."""
     rows = []
-    for suffix, title in scores.rows:
+    for suffix, title in scores.rows_of(metric):
         mean = scores.mean(metric.name + suffix)
         rows.append((f"{title}{scores.number_text(mean)}", mean))
     values = [mean.values for _, mean in rows]
@@ -319,7 +319,7 @@ def case_table(
 ) -> Table:
     """A row for each case, worst first, and a column for each organ, shaded."""
     numbers = scores.worst_first
-    values = [(title, metric, suffix) for suffix, title in scores.rows]
+    values = [(title, metric, suffix) for suffix, title in scores.rows_of(metric)]
     columns = _case_columns(scores, numbers, links, values)
     if scores.failed:
         cases = map(scores.cases.__getitem__, numbers)
@@ -404,7 +404,7 @@ def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart
 def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Table:
     rows = []
     for name, numbers in grouping.groups:
-        for suffix, organ in scores.rows:
+        for suffix, organ in scores.rows_of(metric):
             mean = scores.mean(metric.name + suffix, numbers)
             cell = scores.cell(metric, mean.value)
             organ_cell = Cell(f"{organ}{scores.number_text(mean)}", css="left")

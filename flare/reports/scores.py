@@ -20,6 +20,7 @@ from statistics import fmean
 from typing import ClassVar, Self
 
 from flare.challenge.formats import case_of
+from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.metrics import (
     METRICS,
     NO_VALUE,
@@ -84,8 +85,11 @@ class Mean:
         """The interval, or why it was left out."""
         if interval := self.interval:
             return f"{interval[0]:.3f} to {interval[1]:.3f}"
-        is_share = metric_named(self.column).is_share
-        return reason_for_none(self.present) if is_share else "none"
+        if not metric_named(self.column).is_share:
+            return "none"
+        if self.recorded is not None and not self.values:
+            return "values of cases are not told"
+        return reason_for_none(self.present)
 
     @property
     def numbers(self) -> tuple[object, ...]:
@@ -170,6 +174,13 @@ class CaseScores:
         whole = [] if len(self.organs) == 1 else [("", "mean of organs")]
         return (*whole, *self.organ_rows)
 
+    def rows_of(self, metric: Metric) -> tuple[tuple[str, str], ...]:
+        """Its rows by a metric; by those of lesions, not all organs have one."""
+        if not isinstance(metric, LesionMetric):
+            return self.rows
+        rows = (row for row in self.rows if self.mean(metric.name + row[0]).present)
+        return tuple(rows) or self.rows
+
     @property
     def organ_rows(self) -> tuple[tuple[str, str], ...]:
         """Each organ: its suffix of a column, and its title."""
@@ -177,7 +188,11 @@ class CaseScores:
 
     @property
     def worst_first(self) -> list[int]:
-        """The numbers of the cases, lowest scores first; equal ones in their order."""
+        """The numbers of the cases, lowest scores first; equal ones in their order.
+
+        One that is missing is before all others, and one that is left out behind them.
+        """
+        absent = math.inf if self.absent == NO_VALUE else -math.inf
         shares = [metric for metric in self.metrics if metric.is_share]
 
         def worth(number: int) -> tuple[float, ...]:
@@ -185,7 +200,7 @@ class CaseScores:
             for metric in shares or self.metrics[:1]:
                 value = self.values[metric.name][number]
                 sign = -1 if metric.better is Better.LOWER else 1
-                values.append(-math.inf if value is None else sign * value)
+                values.append(absent if value is None else sign * value)
             return tuple(values)
 
         return sorted(range(len(self.cases)), key=worth)

@@ -161,7 +161,7 @@ def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
 
 def _organs_plate(scores: CaseScores, metric: Metric) -> Plate:
     rows = []
-    for suffix, organ in scores.rows:
+    for suffix, organ in scores.rows_of(metric):
         values = scores.values.get(metric.name + suffix, ())
         for case, value in zip(scores.cases, values, strict=True):
             rows.append((organ, case, value))
@@ -176,8 +176,8 @@ def _organs_plate(scores: CaseScores, metric: Metric) -> Plate:
 
 
 def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
-    organs = [title for _, title in scores.rows]
-    columns = [scores.values[metric.name + suffix] for suffix, _ in scores.rows]
+    suffixes, organs = zip(*scores.rows_of(metric), strict=True)
+    columns = [scores.values[metric.name + suffix] for suffix in suffixes]
     cases, fields = [], []
     for number in scores.worst_first:
         cases.append(scores.cases[number])

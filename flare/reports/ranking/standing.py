@@ -241,8 +241,8 @@ def sheet_text(standing: OwnStanding) -> str:
         f"{standing.score_note}: {escaped_markdown(mean_ranks)}.",
         *map(escaped_markdown, standing.notes),
     ]
-    if any(metric.is_of_each_case for metric in standing.metrics):
-        columns = [(head, *cells) for head, cells in _sheet_columns(standing)]
+    columns = [(head, *cells) for head, cells in _sheet_columns(standing)]
+    if len(columns) > 1:
         rows = [list(map(escaped_markdown, row)) for row in zip(*columns, strict=True)]
         lines += ["", *markdown_lines(rows)]
     if reasons:

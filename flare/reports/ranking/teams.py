@@ -202,7 +202,9 @@ def _value_parts(
                 charts.append(_value_chart(standing, column))
     if not of_cases:
         return [], []
-    return [Pair(charts)] if charts else [], [_cases_table(standing, of_cases)]
+    table = _cases_table(standing, of_cases)
+    cases: list[Part] = [table] if len(table.heads) > 1 else []
+    return [Pair(charts)] if charts else [], cases
 
 
 def _value_chart(standing: OwnStanding, column: OwnMetric) -> Chart:

@@ -14,7 +14,8 @@ from flare.challenge.reading import challenge_summary
 from flare.common.schema import build
 from flare.platforms.board import organ_metrics, title_of, total_metrics
 from flare.ranking.rules import RankingOptions
-from flare.reports.evaluation import participant_page
+from flare.reports.evaluation import case_table, participant_page
+from flare.reports.model import NO_RESULT
 from flare.reports.paper.scoring import evaluation_methods
 from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
@@ -235,6 +236,18 @@ def test_the_page_of_a_participant_has_means_of_several_cases(results, tmp_path,
     assert "missed lesions" not in html
 
 
+def test_pages_have_no_row_without_lesions_and_last_what_is_left_out(results, tmp_path):
+    own = own_scores(read_evaluation(flare.write_metrics(results, tmp_path)))
+    heads = ("case", "mean of organs", "whole")
+
+    assert case_table(own, METRICS["lesion_dsc"]).heads == heads
+    assert case_table(own, METRICS["dsc"]).heads == (*heads, "core")
+    assert own.mean("lesion_recall").interval_text == "values of cases are not told"
+    dsc = {"dsc": (None, 0.9), "dsc_whole": (None, 0.9), "dsc_core": (None, 0.9)}
+    assert replace(own, values=dsc).worst_first == [1, 0]
+    assert replace(own, values=dsc, absent=NO_RESULT).worst_first == [0, 1]
+
+
 def test_explain_has_a_sentence_and_a_source_for_each_definition():
     run = run_flare("explain", "lesion_dsc")
     assert run.stdout.startswith("Lesion-wise DSC: the mean DSC of lesions.\n\nbrats23")
@@ -270,3 +283,19 @@ def test_a_team_is_told_no_rank_of_a_case_by_what_counts_lesions(
     assert "rank: DSC" in html
     assert ("rank: Lesion-wise recall" in html) == is_organiser
     assert ("the value is empty" in html) == is_organiser
+
+
+def test_a_table_of_cases_without_a_value_or_rank_is_left_out(tmp_path):
+    rules = RANKED.replace('{metric = "dsc", better = "higher"}, ', "")
+    (tmp_path / "lesions.toml").write_text(f'{rules}[scheme]\nkind = "means"\n')
+    table = tmp_path / "scores.csv"
+    table.write_text("team,case,lesion_recall\na,1,0.9\na,2,1\nb,1,0.5\nb,2,0.2\n")
+    ranking = flare.rank(table, challenge=tmp_path / "lesions.toml", bootstrap=0)
+    ranking.write(tmp_path / "ranks")
+    options = RankingOptions(challenge=str(tmp_path / "lesions.toml"), bootstrap=0)
+    audience = {"is_organiser": False, "has_teams": True}
+
+    pages = dict(ranking_pages(table, options, is_written=False, **audience))
+
+    assert "| case |" not in (tmp_path / "ranks" / "sheets" / "a.md").read_text()
+    assert "cases" not in {section.id for section in pages["teams/a.html"].shown}
