@@ -58,7 +58,7 @@ SMALL = "those of the reference of at most 2 mm3"
     ("word", "present", "absent"),
     [
         ("brats23-gli", ["BraTS 2023 GLI", MEAN, HIT, GLI], []),
-        ("lesion_dsc", [MEAN, GLI], [HIT]),
+        ("lesion_dsc", ["the mean DSC of lesions.", MEAN, GLI], [HIT, "isles24"]),
         ("lesion_f1", [HIT, GLI], [MEAN]),
         ("missed_volume", [GLI, SMALL], [MEAN, HIT]),
     ],

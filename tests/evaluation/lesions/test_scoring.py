@@ -248,13 +248,6 @@ def test_pages_have_no_row_without_lesions_and_last_what_is_left_out(results, tm
     assert replace(own, values=dsc, absent=NO_RESULT).worst_first == [0, 1]
 
 
-def test_explain_has_a_sentence_and_a_source_for_each_definition():
-    run = run_flare("explain", "lesion_dsc")
-    assert run.stdout.startswith("Lesion-wise DSC: the mean DSC of lesions.\n\nbrats23")
-    assert run.stdout.count("https://github.com/") == 3
-    assert "of at most 2 mm3" in run.stdout
-
-
 RANKED = """
 name = "Lesions"
 metrics = ["dsc", "lesion_recall"]
