@@ -149,8 +149,8 @@ def test_the_image_holds_only_what_a_run_needs_and_can_be_imported(image):
     """The platform wants a named user with a home; no program changes the user."""
     app = ("find", "/opt/app")
     top = inside(image, *app, "-mindepth", "1", "-maxdepth", "1").split()
-    names = ("evaluate.py", "flare", "ground-truth", "requirements.txt")
-    assert sorted(top) == [f"/opt/app/{name}" for name in names]
+    names = "evaluate.py flare ground-truth references.txt requirements.txt"
+    assert sorted(top) == [f"/opt/app/{name}" for name in names.split()]
     assert len(inside(image, *app, "-path", "*/ground-truth/*").split()) == 5
     assert inside(image, *app, "!", "-perm", "-o=r") == ""
     everywhere = ("find", "/", "-xdev", "-type", "f", "-perm", "/6000")
