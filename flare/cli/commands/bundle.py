@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 from flare.cli.command import Group, takes
 from flare.cli.console import say
 from flare.platforms.codabench.bundle import BundleOptions, write_bundle
@@ -11,9 +9,7 @@ from flare.platforms.codabench.bundle import BundleOptions, write_bundle
 PLACE = ("For organisers", 13)
 
 
-@click.group("bundle", cls=Group)
-def command() -> None:
-    """Make one file of what a platform needs for evaluations."""
+command = Group("bundle")
 
 
 @command.add_command

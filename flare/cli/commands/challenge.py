@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import click
-
 from flare.challenge.metrics import scored
 from flare.challenge.reading import (
     challenge_names,
@@ -32,9 +30,7 @@ class NamedChallenge:
     )
 
 
-@click.group("challenge", cls=Group)
-def command() -> None:
-    """List, show and validate challenge files."""
+command = Group("challenge")
 
 
 @command.command("list", cls=Command, help="Name all that come with the program.")

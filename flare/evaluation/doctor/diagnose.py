@@ -191,20 +191,6 @@ def _best_first(repairs: Sequence[Judged]) -> list[Judged]:
     return sorted(by_cause.values(), key=lambda judged: -judged.worth)
 
 
-def find_explanation(
-    repairs: Sequence[Judged], judge: Judge, *, is_refused: bool = False
-) -> Judged | None:
-    """The first of the best repairs that explains a low score.
-
-    A case that is refused for its grid needs no better score to be explained.
-    """
-    for judged in repairs[:CANDIDATES]:
-        is_better = is_refused or _raises_score(judged, judge)
-        if is_better and judged.dsc >= LEAST_DSC and _is_sure_of_shift(judged, judge):
-            return judged
-    return None
-
-
 def least_gain_of(dsc: float) -> float:
     """The least by which a repair that moves voxels raises a DSC, to be told."""
     return max(LEAST_GAIN, GAP_CLOSED * (1 - dsc))
@@ -319,16 +305,22 @@ def _with_organs_alone(prediction: LabelMap, challenge: Challenge) -> LabelMap:
 def _explaining_repair(
     repairs: Sequence[Judged], judge: Judge, finding: Finding, challenge: Challenge
 ) -> Judged | None:
-    """The repair that explains a score or a refusal; None if none does."""
+    """The first of the best repairs that explains a score or a refusal; None if none.
+
+    A case that is refused for its grid needs no better score to be explained.
+    """
     is_refused = finding.before is None
-    is_misplaced = bool(finding.misplacement)
-    best = find_explanation(repairs, judge, is_refused=is_refused and is_misplaced)
-    if best or is_misplaced:
-        return best
+    has_other_grid = is_refused and finding.misplacement
+    for judged in repairs[:CANDIDATES]:
+        is_better = has_other_grid or _raises_score(judged, judge)
+        if is_better and judged.dsc >= LEAST_DSC and _is_sure_of_shift(judged, judge):
+            return judged
+    if finding.misplacement:
+        return None
     # A label that no organ has refuses a case, or makes it 0, all by itself.
     strange_labels = without_strange_labels(Repair(), judge, challenge).cause.labels
-    is_strange = strange_labels or finding.outside_labels or finding.numbers
-    return judge.judged(Repair()) if is_refused or is_strange else None
+    is_at_fault = is_refused, strange_labels, finding.outside_labels, finding.numbers
+    return judge.judged(Repair()) if any(is_at_fault) else None
 
 
 def _shared_repair(shared: Cause, judge: Judge) -> Judged | None:

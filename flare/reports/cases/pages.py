@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -170,10 +173,7 @@ def _index(empty: Page, evaluation: str, cards: Sequence[CasePage], cases: int) 
         f"{note} A picture is the worst axial slice; below it are the fault that weighs"
         f" most, and organs with a DSC of at most {1 - WEAK_LOSS:g}."
     )
-    kinds: dict[str, int] = {}
-    for card in cards:
-        for kind in card.kinds:
-            kinds[kind] = kinds.get(kind, 0) + 1
+    kinds = Counter(chain.from_iterable(map(attrgetter("kinds"), cards)))
     shown = [macro_html("cards", cards=cards, kinds=kinds)]
     return replace(
         empty,
@@ -201,14 +201,13 @@ def _drawn(
     finding, reference, prediction = find_out(files, case, scores)
     faults, means = ordered_faults(finding), Words(means_words(finding))
     words = worst_words(faults)
-    kinds: dict[str, None] = {}
-    for fault in faults:
-        kinds |= dict.fromkeys(fault.kinds)
+    all_kinds = chain.from_iterable(map(attrgetter("kinds"), faults))
+    kinds = tuple(dict.fromkeys(all_kinds))
     organs = _organ_section(finding, faults[FAULTS:])
     if finding.is_blank:
         why = Words("Neither label map has any organ: there is nothing to draw.")
         page = replace(empty, lead=[means, why], sections=[organs])
-        return CasePage(page, words, tuple(kinds))
+        return CasePage(page, words, kinds)
     backgrounds = ct_backgrounds(files, case, reference.grid, finding)
     pictures = surface_pictures(finding, surface_views(finding))
     surfaces: list[Part] = [
@@ -229,7 +228,7 @@ def _drawn(
     return CasePage(
         page=replace(empty, lead=[means], sections=sections),
         words=words,
-        kinds=tuple(kinds),
+        kinds=kinds,
         picture=axial_picture(finding, f"case-{number}", *backgrounds[:1]),
         chips=dsc_chips(finding, 1 - WEAK_LOSS),
         cause=finding.mending.text if finding.mending else "",
@@ -266,9 +265,7 @@ def _mending_section(
     finding: CaseFinding, mending: Mending, backgrounds: Sequence[str]
 ) -> Section:
     """The causes, the usual reasons and remedies, and a slice before and after."""
-    lines: list[str] = []
-    for cause in mending.causes:
-        lines += cause.lines
+    lines = [*chain.from_iterable(map(attrgetter("lines"), mending.causes))]
     pictures = mending_pictures(finding, mending, *backgrounds[:1])
     parts: list[Part] = [
         Words(f"The prediction as a whole: {mending.text}."),

@@ -135,8 +135,7 @@ def plane_pictures(
 ) -> list[Picture]:
     """The worst slice of each plane, over the CTs of these slices as data URIs."""
     pictures = []
-    for number, plane in enumerate(PLANES):
-        background = backgrounds[number] if backgrounds else ""
+    for plane, background in zip(PLANES, backgrounds or [""] * 3, strict=True):
         pictures.append(_plane_picture(finding, plane, background))
     return pictures
 

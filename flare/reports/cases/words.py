@@ -10,7 +10,7 @@ from typing import NamedTuple
 from flare.challenge.metrics import METRICS, NO_VALUE, Metric, metrics_in
 from flare.common.text import count, listing
 from flare.reports.cases.findings import TILTED_DEGREES, CaseFinding, OrganFinding
-from flare.reports.cases.surfaces import Component, OrganSurfaces, Place
+from flare.reports.cases.surfaces import OrganSurfaces, Place
 from flare.reports.model import (
     Cell,
     Column,
@@ -195,14 +195,20 @@ def _organ_faults(organ: OrganFinding) -> Iterator[Fault]:
 
 
 def _piece_faults(name: str, surfaces: OrganSurfaces) -> Iterator[Fault]:
-    """The lines on pieces of an organ that lie far from the other label map's."""
-    added, lost = surfaces.prediction.pieces, surfaces.reference.pieces
-    if added:
-        words = _pieces(name, added, "reference")
-        yield Fault(WEAK_LOSS, words, ("far away",), added[0].place)
-    if lost:
-        words = _pieces(f"{name} that was not found", lost, "prediction")
-        yield Fault(WEAK_LOSS, words, ("far away",), lost[0].place)
+    """The pieces that lie far from the other map: the largest, and how many more."""
+    for what, pieces, other in (
+        (name, surfaces.prediction.pieces, "reference"),
+        (f"{name} that was not found", surfaces.reference.pieces, "prediction"),
+    ):
+        if pieces:
+            largest, *smaller = pieces
+            voxels, far = count(largest.voxels, "voxel"), f"{largest.distance:.0f} mm"
+            words = f"{voxels} of {what}, {far} from any of the {other}"
+            if smaller:
+                voxels = count(sum(piece.voxels for piece in smaller), "voxel")
+                pieces_text = count(len(smaller), "more piece")
+                words += f", and {pieces_text} of {voxels} together"
+            yield Fault(WEAK_LOSS, words, ("far away",), largest.place)
 
 
 def notes(finding: CaseFinding) -> list[str]:
@@ -227,14 +233,3 @@ def notes(finding: CaseFinding) -> list[str]:
             " pictures are along its axes, and directions are the nearest."
         )
     return lines
-
-
-def _pieces(what: str, pieces: Sequence[Component], other: str) -> str:
-    """Pieces that lie far from the other map: the largest, and how many more."""
-    largest, *smaller = pieces
-    voxels = count(largest.voxels, "voxel")
-    words = f"{voxels} of {what}, {largest.distance:.0f} mm from any of the {other}"
-    if smaller:
-        voxels = count(sum(piece.voxels for piece in smaller), "voxel")
-        words += f", and {count(len(smaller), 'more piece')} of {voxels} together"
-    return words

@@ -53,11 +53,8 @@ def organ_means(means: Means, *, is_organiser: bool) -> tuple[OrganMeans, ...]:
         cases = means.fewest_cases(mean.metric)
         if mean.organ and (is_organiser or metric_named(mean.metric).is_told(cases)):
             by_metric.setdefault(mean.metric, []).append(mean)
-    all_means = []
-    for name, rows in by_metric.items():
-        metric = metric_named(name)
-        all_means.append(_means_of(metric, rows, means, is_organiser=is_organiser))
-    return tuple(all_means)
+    of_rows = partial(_means_of, means=means, is_organiser=is_organiser)
+    return tuple(map(of_rows, by_metric.values()))
 
 
 def shown_mean(mean: Mean, means: Means, *, is_organiser: bool) -> float | None:
@@ -68,9 +65,7 @@ def shown_mean(mean: Mean, means: Means, *, is_organiser: bool) -> float | None:
     return float(metric_named(mean.metric).text(value))
 
 
-def _means_of(
-    metric: Metric, rows: Sequence[Mean], means: Means, *, is_organiser: bool
-) -> OrganMeans:
+def _means_of(rows: Sequence[Mean], means: Means, *, is_organiser: bool) -> OrganMeans:
     """The means by one metric; those that look like the best one are best, too."""
     teams: dict[str, list[float | None]] = {}
     best_values = set()
@@ -88,7 +83,7 @@ def _means_of(
             best.add((row.team, row.organ))
     organs = dict.fromkeys(map(attrgetter("organ"), rows))
     return OrganMeans(
-        metric=metric,
+        metric=metric_named(rows[0].metric),
         organs=tuple(organs),
         cases=means.cases,
         teams=teams,
