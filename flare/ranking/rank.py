@@ -38,7 +38,7 @@ from flare.ranking.rules import (
     tie_columns,
 )
 from flare.ranking.sensitivity import Scheme, Sensitivity, other_schemes, sensitivity_of
-from flare.ranking.table import Missing, ResultTable, make_index, read_results
+from flare.ranking.table import ResultTable, make_index, read_results
 from flare.ranking.uncertainty import (
     Bootstrap,
     PairTest,
@@ -53,16 +53,15 @@ from flare.statistics import DRAWS
 if TYPE_CHECKING:
     import pandas as pd
 
-_PRIZE_RULE = (
-    "Teams {} share a rank, and the ranks behind it are left out (1, 2, 2, 4). Where"
-    " there are prizes, they share those of the places that they take together."
-)
-
 
 def prize_text(rules: RankingRules) -> str:
     """The rule for teams that nothing orders."""
     equal = "that are equal by all of this" if rules.ties_by else "with equal scores"
-    return _PRIZE_RULE.format(equal)
+    return (
+        f"Teams {equal} share a rank, and the ranks behind it are left out (1, 2, 2,"
+        " 4). Where there are prizes, they share those of the places that they take"
+        " together."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +123,9 @@ def rank_teams(
     import pandas as pd  # not at the top: flare score has no need of it
 
     if rules.missing is MissingRule.REFUSE and table.missing:
-        raise RankingError("The results", _missing_text(table.missing))
+        names = listing(f"{m.team} {m.case} {m.metric}" for m in table.missing)
+        problem = f"{len(table.missing)} are missing: {names}"
+        raise RankingError("The results", problem)
     competing = [team for team in table.teams if team not in guests]
     board = table.board(rules, competing)
     ranks = dict(zip(competing, board.doubled_ranks, strict=True))
@@ -140,17 +141,13 @@ def rank_teams(
     largest_sum = int(counts @ rules.weights) * len(competing)
     standings = []
     for team in order:
-        totals = zip(
-            rules.names,
-            ranks[team].sum(axis=0).tolist(),
-            counts.tolist(),
-            strict=True,
-        )
+        totals = ranks[team].sum(axis=0).tolist()
+        means = map(Fraction, totals, counts.tolist())
         standing = Standing(
             team=team,
             rank=places.get(team),
             score=Fraction(sums[team], largest_sum),
-            mean_ranks={name: Fraction(total, count) for name, total, count in totals},
+            mean_ranks=dict(zip(rules.names, means, strict=True)),
         )
         standings.append(standing)
     doubled = np.stack([ranks[team] for team in table.teams])
@@ -164,11 +161,6 @@ def rank_teams(
         case_ranks=case_ranks,
         board=table.board(rules, order[: len(competing)]),
     )
-
-
-def _missing_text(missing: Sequence[Missing]) -> str:
-    names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)
-    return f"{len(missing)} are missing: {names}"
 
 
 # --- From all sides ----------------------------------------------------------------

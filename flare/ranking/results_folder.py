@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from operator import attrgetter
 from os.path import lexists
 from pathlib import Path
@@ -195,9 +195,8 @@ def _with_cases(
     """
     files = dict(scores)
     for folder, rows_by_name in answers.items():
-        cases: set[str] = set()
-        for rows in rows_by_name.values():
-            cases.update(row.case for row in rows)
+        rows = chain.from_iterable(rows_by_name.values())
+        cases = {row.case for row in rows}
         if not scores[folder.name].cases:
             files[folder.name] = replace(files[folder.name], cases=tuple(sorted(cases)))
     return files
@@ -425,9 +424,7 @@ def _find_waiting(
 
     A RankingError is raised if a team could be scored, or none is scored.
     """
-    cases: set[str] = set()
-    for team_scores in scores.values():
-        cases.update(team_scores.cases)
+    cases = set(chain.from_iterable(map(attrgetter("cases"), scores.values())))
     waiting = []
     rescore = f"flare rescore {shell_word(path)} --ground-truth LABELS."
     for folder in folders:

@@ -64,11 +64,8 @@ def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]
     """Rank the teams in other ways; each way changes one thing about the rules."""
     schemes = [_scheme(board, *named) for named in _all_schemes(board, tests)]
     for number, team in enumerate(board.teams if len(board.teams) > 2 else ()):
-        name, ranks = (
-            f"without team {printable(team)}",
-            ranks_without_team(board, number),
-        )
-        schemes.append(_scheme(board, name, ranks, team))
+        ranks = ranks_without_team(board, number)
+        schemes.append(_scheme(board, f"without team {printable(team)}", ranks, team))
     return tuple(schemes)
 
 

@@ -87,10 +87,8 @@ class ResultTable(Background):
     @property
     def all_cases(self) -> tuple[str, ...]:
         """The cases, also those that only answers have, such as questions."""
-        cases = set(self.cases)
-        for column in self.answers.values():
-            cases.update(column.cases)
-        return tuple(sorted(cases))
+        cases_of_answers = (column.cases for column in self.answers.values())
+        return tuple(sorted(set(self.cases).union(*cases_of_answers)))
 
     @property
     def missing(self) -> tuple[Missing, ...]:

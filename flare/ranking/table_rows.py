@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,17 +79,9 @@ def find_form(
     absent = ranked[:1] if set(ranked).isdisjoint(metrics.values()) else ()
     check_columns(file, columns, (team, CASE, *absent))
     check_columns(file, list(metrics.values()), ())
-    return TableForm(
-        names=(team, CASE), metrics=metrics, ignored=_unused(columns, team, metrics)
-    )
-
-
-def _unused(
-    columns: Sequence[str], team: str, metrics: Collection[str]
-) -> tuple[str, ...]:
-    """The columns of a wide table that are neither names nor metrics."""
     used = {"", team, CASE, *metrics}
-    return tuple(name for name in columns if name not in used)
+    ignored = tuple(filterfalse(used.__contains__, columns))
+    return TableForm(names=(team, CASE), metrics=metrics, ignored=ignored)
 
 
 def _check_metric(file: Path, metrics: Collection[str], ranked: Sequence[str]) -> None:

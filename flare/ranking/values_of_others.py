@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os.path import lexists
 from pathlib import Path
@@ -48,7 +48,10 @@ def add_values(
             known = set(file.cases)
             if not _has_maps(file):
                 known |= shared[name]
-            _check_known(folder / f"{name}.csv", column, known)
+            unknown = [case for case in column if case not in known]
+            if unknown:
+                problem = f"{listing(unknown)}: nobody else knows such a case"
+                raise RankingError(str(folder / f"{name}.csv"), problem)
             values |= {(case, name): value for case, value in column.items()}
         files[folder.name] = replace(file, values=values)
     cases = set[str]().union(*(shared[name] for name in ranked & shared.keys()))
@@ -123,10 +126,3 @@ def _read_values(file: Path, name: str) -> ValuesByCase:
             if values[case] is None:
                 raise row.error("the value is empty; leave the row out")
     return values
-
-
-def _check_known(file: Path, column: ValuesByCase, known: Collection[str]) -> None:
-    unknown = [case for case in column if case not in known]
-    if unknown:
-        problem = f"{listing(unknown)}: nobody else knows such a case"
-        raise RankingError(str(file), problem)

@@ -129,20 +129,13 @@ def _table(file: Path, content: Mapping[str, Any], rules: RankingRules) -> Resul
         reasons[key] = (str(missing["reason"]), str(missing["kind"]))
     results = []
     for row in read_rows(file, COLUMNS):
-        names = (printable(cell_text(row.cells[name])) for name in KEYS)
-        team, case, metric = names
-        reason, kind = "", ""
-        value = None
-        if row.is_left_out("value"):
-            reason = LEFT_OUT
-        else:
-            value = row.value(metric, "value")
-        if value is None and not reason:
-            reason, kind = reasons.get((team, case, metric), (EMPTY, ""))
-        result = CaseResult(
-            team=team, case=case, metric=metric, value=value, reason=reason, kind=kind
-        )
-        results.append(result)
+        team, case, metric = (printable(cell_text(row.cells[name])) for name in KEYS)
+        value, reason, kind = None, LEFT_OUT, ""
+        if not row.is_left_out("value"):
+            value, reason = row.value(metric, "value"), ""
+            if value is None:
+                reason, kind = reasons.get((team, case, metric), (EMPTY, ""))
+        results.append(CaseResult(team, case, metric, value, reason, kind))
     origin = content["origin"]
     table = table_of(results, list(rules.names))
     groups = content["settings"].get("groups", {})
