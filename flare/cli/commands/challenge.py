@@ -62,11 +62,10 @@ def validate_challenge(request: NamedChallenge) -> None:
     computed = [metric.name for metric in scored(foreign_metrics)]
     if computed:
         say(f"To have {joined(computed, ', ')} computed, add it to metrics.")
-    no_ranking = (
-        "\nIts teams cannot be ranked, as it has no [[ranking]]: the page Challenge"
-        " files explains it."
-    )
-    end = "" if rules.ranking else no_ranking
-    if rules.ranking and rules.unfair_ranks:
-        end = f"\nBut {rules.unfair_ranks}."
+    end = f"\nBut {rules.unfair_ranks}." if rules.unfair_ranks else ""
+    if not rules.ranking:
+        end = (
+            "\nIts teams cannot be ranked, as it has no [[ranking]]: the page Challenge"
+            " files explains it."
+        )
     say(f"\nThis challenge can be used: --challenge {request.challenge}{end}")

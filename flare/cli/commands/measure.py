@@ -13,6 +13,7 @@ from flare.common.text import safe
 from flare.measuring.measure import Scorer, interruption, measure, read_job
 from flare.measuring.options import MeasureOptions
 from flare.measuring.team import Job
+from flare.reports.render import check_library
 from flare.results.efficiency_csv import CaseRecord
 
 PLACE = ("For organisers", 7)
@@ -23,9 +24,6 @@ _log = logging.getLogger(__name__)
 @takes(MeasureOptions)
 def command(options: MeasureOptions) -> None:
     if options.page:
-        # Here, as help should not wait for it.
-        from flare.reports.render import check_library
-
         check_library(options.page, "jinja2")
     job = read_job(options)
     with Announcer(job) as announcer, stopping_with(lambda: interruption(job)):

@@ -12,6 +12,7 @@ from flare.cli.console import Progress, say
 from flare.common.text import safe
 from flare.ranking.rules import RankingOptions
 from flare.reports.cases.options import CaseOptions
+from flare.reports.render import check_library
 from flare.reports.report import Kind, Report, is_page, kind_of
 
 PLACE = ("For everybody", 1)
@@ -38,9 +39,7 @@ def command(request: Report) -> None:
     problem = next(_problems(request, context), None)
     if problem:
         raise click.UsageError(f"argument {problem}", context)
-    # Imported here, as help should not wait for it; libraries are checked before work.
-    from flare.reports.render import check_library
-
+    # Before the work.
     check_library(request.output, "jinja2")
     if request.figures:
         check_library(request.figures, "matplotlib")
@@ -49,8 +48,7 @@ def command(request: Report) -> None:
     def on_drawn(number: int, total: int, case: str) -> None:
         progress(number, total, f"{safe(case)} drawn")
 
-    report = replace(request, on_drawn=on_drawn)
-    page = report.write()
+    page = replace(request, on_drawn=on_drawn).write()
     if request.figures:
         say(f"Wrote figures into {safe(request.figures)}")
     say(f"Wrote {safe(page)}: open it in a browser")

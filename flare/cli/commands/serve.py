@@ -21,6 +21,7 @@ from flare.platforms.serving.journal import (
 )
 from flare.platforms.serving.serve import ServiceOptions, serve
 from flare.platforms.serving.source import DropFolder, FolderOptions, Source
+from flare.reports.render import check_library
 
 PLACE = ("For organisers", 8)
 
@@ -68,9 +69,6 @@ def command(request: ServiceRequest) -> None:
         say(status_text(service.folder, service.hours))
         return
     if service.page:
-        # Here, as help should not wait for it.
-        from flare.reports.render import check_library
-
         check_library(service.page, "jinja2")
     stopped = "The service was ended", "What is done is kept; the same command goes on."
     with stopping_with(lambda: StoppedError(*stopped)):

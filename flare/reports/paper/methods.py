@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flare.challenge.metrics import (
-    metric_named,
-)
+from flare.challenge.metrics import metric_named
 from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.challenge.scheme import Ties

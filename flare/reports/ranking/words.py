@@ -27,8 +27,7 @@ def left_out_text(analysis: Analysis) -> str:
     table, rules = analysis.table, analysis.rules
     sentences = []
     if rules.left_out:
-        titles = (metric_named(name).heading for name in rules.left_out)
-        names = joined(titles)
+        names = joined(metric_named(name).heading for name in rules.left_out)
         sentences.append(f"Not ranked: {names}, as no team was measured.")
     counts = table.is_left_out.any(axis=0).sum(axis=0)[: len(table.metrics)]
     if counts.any():
@@ -60,10 +59,9 @@ def all_cases_text(metrics: Iterable[str]) -> str:
     >>> all_cases_text(["dsc", "auroc_diagnosis"])
     'AUROC of diagnosis: one value of all cases together, and one rank by it.'
     """
-    titles = _titles_of_all_cases(metrics)
-    if not titles:
+    names = joined(_titles_of_all_cases(metrics))
+    if not names:
         return ""
-    names = joined(titles)
     return f"{names}: one value of all cases together, and one rank by it."
 
 
