@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import compress, pairwise
 from pathlib import Path
@@ -110,15 +110,8 @@ class Decisions:
 
     def name_of(self, team: str) -> str:
         """The name that a team is shown by."""
-        for decision in self.names:
-            if decision.team == team:
-                return decision.name
-        return team
-
-    def names_of(self, teams: Sequence[str]) -> dict[str, str]:
-        """The names that teams are shown by, of those that are not disqualified."""
-        disqualified = {decision.team for decision in self.disqualified}
-        return {team: self.name_of(team) for team in teams if team not in disqualified}
+        names = (decision.name for decision in self.names if decision.team == team)
+        return next(names, team)
 
 
 def read_decisions(file: Path) -> Decisions:
@@ -151,7 +144,9 @@ def apply_decisions(
     """
     _check_names_in(table, decisions, file)
     withdrawn = {decision.case for decision in decisions.withdrawn}
-    names = decisions.names_of(table.teams)
+    disqualified = {decision.team for decision in decisions.disqualified}
+    name_of = decisions.name_of
+    names = {team: name_of(team) for team in table.teams if team not in disqualified}
     if withdrawn.issuperset(table.cases) or decisions.guests.issuperset(names.values()):
         raise RankingError(file, "no case, or no team, is left", _REMEDY)
     if len(set(map(plain_name, names.values()))) < len(names):
@@ -162,7 +157,6 @@ def apply_decisions(
     absent = list(compress(table.metrics, is_absent))
     if absent:
         raise RankingError(file, f"no value of {listing(absent)} is left", _REMEDY)
-    name_of = decisions.name_of
     warned = tuple((name_of(team), line) for team, line in table.warned)
     return replace(selected, roll=table.roll.shown(name_of), warned=warned)
 

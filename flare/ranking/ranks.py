@@ -119,8 +119,7 @@ class Board:
         """
         counted = np.empty((len(self.cases), len(self.rules.metrics)))
         for number, rule in enumerate(self.rules.metrics):
-            worst = missing_values(rule.metric, rule.failed, self.worst)
-            counted[:, number] = worst
+            counted[:, number] = missing_values(rule.metric, rule.failed, self.worst)
         counted[self.is_left_out.all(axis=0)] = math.nan
         return counted
 

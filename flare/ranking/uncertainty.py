@@ -252,29 +252,23 @@ def compare_pairs(board: Board, draws: Draws | None = None) -> tuple[PairTest, .
         method = method_of(metric)
         values = method.values(board, draws, metric.name)
         if values is not None:
+            # A case or draw is compared if all teams have a value there.
+            values = values[:, ~np.isnan(values).any(axis=0)]
             matrices = method.compare(values)
             tests += _pair_tests(board.teams, metric.name, matrices, values.shape[1])
     return tuple(tests)
 
 
 def _values_of_cases(board: Board, _: Draws | None, metric: str) -> Values:
-    """The comparable values of a metric, of shape (teams, cases).
-
-    Cases on which a team has none, as it is left out, are not compared.
-    """
-    values = board.filled[:, :, board.rules.names.index(metric)]
-    return np.asarray(values[:, ~np.isnan(values).any(axis=0)])
+    """The comparable values, (teams, cases); NaN where one is left out."""
+    return board.filled[:, :, board.rules.names.index(metric)]
 
 
 def _values_of_draws(board: Board, draws: Draws | None, metric: str) -> Values | None:
-    """The comparable values of a metric, of shape (teams, draws); None without draws.
-
-    Draws whose cases leave the value of a team undefined are left out.
-    """
+    """The comparable values, (teams, draws), NaN if undefined; None without draws."""
     if draws is None:
         return None
-    values = draws.values[:, :, 0, draws.rules.names.index(metric)]
-    return np.asarray(values[:, ~np.isnan(values).any(axis=0)])
+    return draws.values[:, :, 0, draws.rules.names.index(metric)]
 
 
 def _pair_tests(
@@ -288,14 +282,8 @@ def _pair_tests(
     pairs = list(itertools.permutations(range(len(teams)), 2))
     numbers, rivals = np.array(pairs).T
     p, effects, zeros = (matrix[numbers, rivals] for matrix in matrices)
-    columns = zip(
-        pairs,
-        p.tolist(),
-        holm(p).tolist(),
-        effects.tolist(),
-        zeros.astype(int).tolist(),
-        strict=True,
-    )
+    arrays = p, holm(p), effects, zeros.astype(int)
+    columns = zip(pairs, *map(np.ndarray.tolist, arrays), strict=True)
     for (team, rival), p_value, p_holm, effect, equal in columns:
         yield PairTest(
             metric=metric,

@@ -6,7 +6,6 @@ be used; flags.csv: what is odd about what was scored.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from os.path import lexists
@@ -179,7 +178,7 @@ def read_refused(results: Path) -> tuple[Refusal, ...]:
     read.
     """
     file = results / REFUSED_CSV
-    if not os.path.lexists(file):
+    if not lexists(file):
         return ()
     refusals = [
         Refusal(

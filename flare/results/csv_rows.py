@@ -134,9 +134,8 @@ def read_rows(
             skipped = 0 if all(names[:1]) else 1
             names = names[skipped:]
             for where, cells in rows:
-                if skipped:
-                    cells = cells[skipped:]
-                yield Row(path, where, dict(zip(names, cells, strict=True)), marks)
+                row_cells = dict(zip(names, cells[skipped:], strict=True))
+                yield Row(path, where, row_cells, marks)
     except UnicodeDecodeError as error:
         raise RankingError(str(path), NOT_TEXT, _SAVE) from error
     except OSError as error:
