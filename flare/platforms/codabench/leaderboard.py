@@ -10,11 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flare.platforms.board import Order
-from flare.platforms.codabench.competition import (
-    Column,
-    Leaderboard,
-    SubmissionRule,
-)
+from flare.platforms.codabench.competition import Column, Leaderboard, SubmissionRule
 from flare.platforms.leaderboard import Result, Row, first_of_each
 
 DECIMALS = 10

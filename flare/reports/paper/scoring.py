@@ -6,13 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from flare.challenge.lesion_metrics import LesionMetric
-from flare.challenge.metrics import (
-    LEFT_OUT,
-    SCORES,
-    Metric,
-    lesion_notes,
-    metrics_in,
-)
+from flare.challenge.metrics import LEFT_OUT, SCORES, Metric, lesion_notes, metrics_in
 from flare.common.text import count, isolated, joined, printable
 from flare.reports.scores import METHOD
 from flare.results.metrics_reading import EvaluationFile
