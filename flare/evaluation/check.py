@@ -60,7 +60,6 @@ _IMAGES_REMEDY = (
     " for each of its channels: CASE_0000, CASE_0001, ..."
 )
 
-
 LEAST_ML = 0.1
 """Smaller volumes are told in mm3."""
 

@@ -110,8 +110,7 @@ class CaseLesions:
         self, number: int, partners: Numbers, surfaces: Surfaces
     ) -> tuple[float, float]:
         """NSD and HD95 of a lesion."""
-        boxes = self._parts.box([number]), self._other_parts.box(partners)
-        box = box_around(*boxes)
+        box = box_around(self._parts.box([number]), self._other_parts.box(partners))
         agreement = compare_organ(
             pair_of_masks(
                 self._parts.mask([number], box),

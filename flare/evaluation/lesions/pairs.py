@@ -7,6 +7,7 @@ of one of the reference, and that of one of the prediction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,22 +38,13 @@ class Side:
     """The number of voxels of each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LesionPairs:
+class LesionPairs(NamedTuple):
     """Pairs of lesions; arrays of shape (pairs,), in the order of the references."""
 
     references: Numbers
     predictions: Numbers
     shared: Numbers
     """The number of voxels that both have."""
-
-    def of(self, chosen: Numbers) -> LesionPairs:
-        """Some of them."""
-        return LesionPairs(
-            references=self.references[chosen],
-            predictions=self.predictions[chosen],
-            shared=self.shared[chosen],
-        )
 
 
 def side_of(runs: Runs, neighbours: int, widened: int = 0) -> Side:
@@ -105,7 +97,8 @@ def _by_order(reference: Side, prediction: Side, definition: Definition) -> Lesi
         if free_references[first] and free_predictions[second]:
             free_references[first] = free_predictions[second] = False
             chosen.append(number)
-    return pairs.of(np.array(sorted(chosen), dtype=np.int64))
+    places = np.array(sorted(chosen), dtype=np.int64)
+    return LesionPairs(*(numbers[places] for numbers in pairs))
 
 
 _CHOICES = {Pairs.TOUCHING: _touching, Pairs.BY_ORDER: _by_order}

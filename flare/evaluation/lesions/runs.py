@@ -60,8 +60,7 @@ class Runs(NamedTuple):
 
     def moved(self, z: int, y: int) -> int:
         """How many places some slices and rows are."""
-        _, height, width = self.shape
-        return (z * height + y) * width
+        return (z * self.shape[1] + y) * self.shape[2]
 
     def slice_of(self, run: int) -> int:
         """The slice that a run lies in."""
@@ -149,7 +148,10 @@ def components(runs: Runs, neighbours: int) -> tuple[int, Numbers]:
     total, numbers, pairs = 0, np.empty(size, dtype=np.int32), []
     begin = last_slice = 0
     while begin < size:
-        end = _end_of_slab(runs, begin)
+        end = min(begin + SLAB, size)
+        if end < size:  # whole slices, or one that has more
+            z = max(runs.slice_of(end - 1), runs.slice_of(begin) + 1)
+            end = runs.begin_of(z)
         slab = runs.part(begin, end)
         inner = [touching(slab, slab, reach) for reach in reached]
         number, groups = grouped(end - begin, inner)
@@ -164,15 +166,6 @@ def components(runs: Runs, neighbours: int) -> tuple[int, Numbers]:
         return 0, numbers
     number, groups = grouped(total, pairs)
     return number, groups[numbers]
-
-
-def _end_of_slab(runs: Runs, begin: int) -> int:
-    """The end of some slices of at most `SLAB` runs, or of one slice."""
-    last = min(begin + SLAB, runs.firsts.size) - 1
-    if last == runs.firsts.size - 1:
-        return last + 1
-    z = max(runs.slice_of(last), runs.slice_of(begin) + 1)
-    return runs.begin_of(z)
 
 
 def grouped(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
+from flare.challenge.metric import diagonal_mm
 from flare.evaluation.metrics.arrays import Spacing
 from flare.evaluation.metrics.comparison import Agreement, compare_organ
 from flare.evaluation.metrics.pairs import Array, pair_of_masks
@@ -113,5 +113,4 @@ def _distance(
         return value
     if not agreement.reference_voxels and not agreement.prediction_voxels:
         return 0.0
-    shape = np.asarray(reference).shape
-    return math.hypot(*(n * mm for n, mm in zip(shape, spacing, strict=True)))
+    return diagonal_mm(np.asarray(reference).shape, spacing)
