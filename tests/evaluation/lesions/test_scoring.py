@@ -158,6 +158,8 @@ PAGES = ("participant.html", "own.html", "pair.html", "pages/index.html")
 PAPERS = [f"ranks/{name}" for name in RANKED_BY]
 
 
+@pytest.mark.slow
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "name",
     [*PAGES, "pages/teams/x.html", "scores/means.md", *PAPERS, "ranks/sheets/x.md"],
@@ -172,6 +174,8 @@ def test_what_has_numbers_of_lesions_has_their_definitions_once(texts, name):
     assert "MEN, BraTS 2023 MET" not in texts[name]
 
 
+@pytest.mark.slow
+@pytest.mark.gate
 def test_definitions_are_named_in_files_tables_and_titles(results, texts):
     content = json.loads(metrics_json(results))
     assert content["lesions"] == {"whole": "brats23-met"}
