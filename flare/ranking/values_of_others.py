@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import filterfalse
 from os.path import lexists
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def add_values(
             known = set(file.cases)
             if not _has_maps(file):
                 known |= shared[name]
-            unknown = [case for case in column if case not in known]
+            unknown = [*filterfalse(known.__contains__, column)]
             if unknown:
                 problem = f"{listing(unknown)}: nobody else knows such a case"
                 raise RankingError(str(folder / f"{name}.csv"), problem)

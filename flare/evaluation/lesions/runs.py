@@ -77,11 +77,10 @@ def runs_of(masks: Callable[[slice], tuple[Mask, Mask]], box: Box) -> tuple[Runs
     shape = depth, height + MARGIN, width + MARGIN
     step = max(1, SLAB // max(1, height * width))
     parts = [[NONE], [NONE]]
-    for z in range(0, depth, step):
-        first_slice = box[0].start + z
-        slab = slice(first_slice, min(first_slice + step, box[0].stop))
+    for z in range(box[0].start, box[0].stop, step):
+        slab = slice(z, min(z + step, box[0].stop))
         for mask, ends in zip(masks(slab), parts, strict=True):
-            ends.append(_ends(mask, shape) + z * shape[1] * shape[2])
+            ends.append(_ends(mask, shape) + (z - box[0].start) * shape[1] * shape[2])
     first, second = (np.concatenate(ends) for ends in parts)
     return (
         Runs(first[::2], first[1::2] - 1, shape),
