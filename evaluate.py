@@ -1,15 +1,9 @@
 """Entry point of the grand-challenge container: the same as ``flare evaluate``."""
 
-import os
-
-# NumPy starts threads for linear algebra, of which there is none here, when it is
-# imported: they take a tenth of a second of processor time.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 try:
-    if __name__ == "__main__":
-        from flare.__main__ import end_at_interrupt
+    from flare.__main__ import end_at_interrupt
 
+    if __name__ == "__main__":
         end_at_interrupt()
     from flare.common.environment import importing
 

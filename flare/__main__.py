@@ -3,6 +3,10 @@
 import os
 import signal
 
+# NumPy starts threads for linear algebra, of which there is none here, when it is
+# imported: they wait busily, a tenth of a second of processor time for each process.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 def end_at_interrupt() -> None:
     """Let Ctrl-C end this process at once, with its status and without a traceback.

@@ -62,7 +62,6 @@ def run_kit(end: float, *words: str) -> None:
     variables = {
         "PYTHONPATH": f"{PROGRAM}{os.pathsep}{PROGRAM / 'packages'}",
         "FLARE_INPUT": str(INPUT / "res"),  # by which the kit tells no more than scores
-        "OPENBLAS_NUM_THREADS": "1",
     }
     process = subprocess.Popen(
         [sys.executable, "-m", "flare", *words],
