@@ -66,10 +66,10 @@ if TYPE_CHECKING:
     from flare.evaluation.doctor.folder import diagnose as diagnose
     from flare.evaluation.evaluate import evaluate as evaluate
     from flare.evaluation.many.score import evaluate_many as evaluate_many
-    from flare.evaluation.metrics.dice import dice as dice
-    from flare.evaluation.metrics.hd95_and_assd import assd as assd
-    from flare.evaluation.metrics.hd95_and_assd import hd95 as hd95
-    from flare.evaluation.metrics.surface_dice import (
+    from flare.evaluation.masks import assd as assd
+    from flare.evaluation.masks import dice as dice
+    from flare.evaluation.masks import hd95 as hd95
+    from flare.evaluation.masks import (
         normalized_surface_dice as normalized_surface_dice,
     )
     from flare.evaluation.score_pair import score_pair as score_pair
@@ -87,13 +87,13 @@ _MODULES = {
     "Results": "flare.results.scores",
     "SubmissionError": "flare.common.errors",
     "__version__": "flare.common.environment",
-    "assd": "flare.evaluation.metrics.hd95_and_assd",
+    "assd": "flare.evaluation.masks",
     "diagnose": "flare.evaluation.doctor.folder",
-    "dice": "flare.evaluation.metrics.dice",
+    "dice": "flare.evaluation.masks",
     "evaluate": "flare.evaluation.evaluate",
     "evaluate_many": "flare.evaluation.many.score",
-    "hd95": "flare.evaluation.metrics.hd95_and_assd",
-    "normalized_surface_dice": "flare.evaluation.metrics.surface_dice",
+    "hd95": "flare.evaluation.masks",
+    "normalized_surface_dice": "flare.evaluation.masks",
     "rank": "flare.reports.rank",
     "read_challenge": "flare.challenge.reading",
     "read_efficiency": "flare.results.efficiency_csv",

@@ -63,7 +63,7 @@ METRICS = _by_name(
         title="HD95",
         definition="the larger of two distances, within which 95 % of the area of"
         " either surface are from the nearest surfel of the other one",
-        function="hd95_and_assd:hausdorff_95",
+        function="comparison:hausdorff_95",
         bounds=(100.0, 50.0, 20.0, 10.0, 5.0, 2.0),
     ),
     _distance(
@@ -71,7 +71,7 @@ METRICS = _by_name(
         title="ASSD",
         definition="the mean distance of all surfels of both surfaces from the"
         " nearest surfel of the other one, weighted by area",
-        function="hd95_and_assd:average_distance",
+        function="comparison:average_distance",
         bounds=(50.0, 20.0, 10.0, 5.0, 2.0, 1.0),
     ),
     Metric(
@@ -79,7 +79,7 @@ METRICS = _by_name(
         title="Volume difference",
         definition="the volume of the prediction less that of the reference,"
         " divided by that of the reference",
-        function="volume:volume_difference",
+        function="comparison:volume_difference",
         range=(-1.0, math.inf),
         better=None,
         worst=-1.0,

@@ -27,8 +27,8 @@ from flare.evaluation.labelmaps.images import (
     is_image,
 )
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
+from flare.evaluation.masks import three_lengths
 from flare.evaluation.metrics.arrays import Spacing
-from flare.evaluation.metrics.pairs import three_lengths
 from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
 from flare.evaluation.scoring.case import score_case

@@ -17,8 +17,7 @@ from flare.evaluation.lesions.pairs import paired, side_of
 from flare.evaluation.lesions.parts import Parts
 from flare.evaluation.lesions.runs import Numbers, runs_of
 from flare.evaluation.metrics.arrays import box_around
-from flare.evaluation.metrics.comparison import compare_organ
-from flare.evaluation.metrics.hd95_and_assd import hausdorff_95
+from flare.evaluation.metrics.comparison import compare_organ, hausdorff_95
 from flare.evaluation.metrics.pairs import pair_of_masks
 from flare.evaluation.metrics.tally import LabelPair
 

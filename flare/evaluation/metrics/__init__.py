@@ -13,13 +13,11 @@ Each file is about one noun of the method. To be read in this order:
 - ``tally.py``: a label map, an organ in two, and what either way counts of it;
   ``tolerance.py``: the ball around a corner in which a surfel counts as near;
 - ``pairs.py``: the two label maps of a case, and the choice of the way that counts;
-- ``dice.py``: the DSC; ``surfels.py``: the area of a surfel; ``surface_dice.py``: the
-  areas of both kinds of surfels, and the NSD;
+- ``surfels.py``: the area of a surfel; ``comparison.py``: all metrics of an organ,
+  which is where scoring enters;
 - ``distances.py``: how far surfels are from the other mask; they are looked up in the
   ``ring.py`` around each, or are ``far_surfels.py``;
-- ``sides.py``: the distances of a surface, sorted; ``hd95_and_assd.py`` of both;
-- ``volume.py``: how much larger one mask is than the other;
-- ``comparison.py``: all labels of a case, which is where scoring enters.
+- ``sides.py``: the distances of a surface, sorted.
 
 Examples
 --------
@@ -50,7 +48,7 @@ within 0.5 mm, and the NSD is the share of the others, weighted by their areas:
 
 >>> int(counts.surfels.sum()), int(counts.beyond.sum())
 (72, 12)
->>> from flare.evaluation.metrics.surface_dice import surface_dice
+>>> from flare.evaluation.metrics.comparison import surface_dice
 >>> round(surface_dice(counts, pair.spacing), 4)
 0.9035
 """

@@ -1,16 +1,18 @@
 """Compares organs of two label maps: an `Agreement` of each, for all metrics.
 
-This is where scoring enters the folder, and where what was counted and measured leaves
-it. DSC and NSD are always computed; distances only if a metric needs them.
+DSC and NSD are always computed; distances only if a metric needs them. Further metrics
+are functions of an `Agreement`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flare.evaluation.metrics.surface_dice import surface_dice
-from flare.evaluation.metrics.tally import LabelPair
+from flare.evaluation.metrics.arrays import Spacing
+from flare.evaluation.metrics.surfels import surfel_areas
+from flare.evaluation.metrics.tally import LabelPair, Tally
 
 if TYPE_CHECKING:
     from flare.evaluation.metrics.sides import Sides
@@ -57,3 +59,45 @@ def compare_organ(
         nsd=0.0 if is_too_small else surface_dice(counts, pair.spacing),
         distances=distances,
     )
+
+
+def surface_dice(counts: Tally, spacing: Spacing) -> float:
+    """The NSD of what was counted of an organ.
+
+    Surfels of one code have one area, so a sum over codes is that over all surfels.
+    """
+    voxels = counts.voxels
+    codes = counts.surfels.nonzero()[0]  # the others add nothing
+    if not (voxels.reference and voxels.prediction and codes.size):
+        return float(voxels.reference == voxels.prediction == 0)
+    areas = surfel_areas(spacing)[codes]
+    surfels, beyond = counts.surfels[codes], counts.beyond[codes]
+    within = math.fsum(((surfels - beyond) * areas).tolist())
+    return within / math.fsum((surfels * areas).tolist())
+
+
+# --- Further metrics ----------------------------------------------------------------
+
+
+def hausdorff_95(agreement: Agreement) -> float | None:
+    """HD95: the larger percentile of both surfaces; None if a mask is empty."""
+    sides = agreement.distances
+    return max(side.within(0.95) for side in sides) if sides else None
+
+
+def average_distance(agreement: Agreement) -> float | None:
+    """ASSD: the mean of both surfaces, weighted by area; None if a mask is empty."""
+    sides = agreement.distances or ()
+    area = sum(side.area for side in sides)
+    return sum(side.sum for side in sides) / area if area else None
+
+
+def volume_difference(agreement: Agreement) -> float:
+    """The volume that a prediction has too much, relative to the reference.
+
+    Where there is no reference to relate it to, a prediction is 1 too large.
+    """
+    reference, prediction = agreement.reference_voxels, agreement.prediction_voxels
+    if not reference:
+        return float(prediction > 0)
+    return (prediction - reference) / reference

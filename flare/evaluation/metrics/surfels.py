@@ -88,7 +88,7 @@ def locate_surfels(pair: LabelPair, tolerance: float) -> tuple[Surface, Surface]
     """List the surfels that an NSD is made of: of the reference, and of the prediction.
 
     The tolerance is in mm. One minus the share of the area that is beyond it is the NSD
-    of `flare.evaluation.metrics.surface_dice`.
+    of `flare.evaluation.metrics.comparison`.
     """
     areas = surfel_areas(pair.spacing)
     reference, prediction = (

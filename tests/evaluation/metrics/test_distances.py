@@ -9,9 +9,9 @@ import pytest
 import scipy.spatial
 import surface_distance
 
+from flare.evaluation.masks import assd, hd95
 from flare.evaluation.metrics import kernel, packed, ring, sides
 from flare.evaluation.metrics.comparison import compare_organ
-from flare.evaluation.metrics.hd95_and_assd import assd, hd95
 from tests.builders.maps import map_pair
 from tests.evaluation.metrics.drawn import small_pairs
 from tests.evaluation.metrics.test_dsc_nsd import box
