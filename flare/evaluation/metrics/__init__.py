@@ -16,8 +16,7 @@ Each file is about one noun of the method. To be read in this order:
 - ``surfels.py``: the area of a surfel; ``comparison.py``: all metrics of an organ,
   which is where scoring enters;
 - ``distances.py``: how far surfels are from the other mask; they are looked up in the
-  ``ring.py`` around each, or are ``far_surfels.py``;
-- ``sides.py``: the distances of a surface, sorted.
+  ``ring.py`` around each, or are ``far_surfels.py``.
 
 Examples
 --------

@@ -15,7 +15,7 @@ from flare.evaluation.metrics.surfels import surfel_areas
 from flare.evaluation.metrics.tally import LabelPair, Tally
 
 if TYPE_CHECKING:
-    from flare.evaluation.metrics.sides import Sides
+    from flare.evaluation.metrics.distances import Sides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

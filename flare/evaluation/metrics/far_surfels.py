@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flare.evaluation.metrics.arrays import Bytes, Floats, Mask, Spacing, extent_of
 from flare.evaluation.metrics.plain import codes_of, is_surfel
 from flare.evaluation.metrics.ring import lengths_of
-from flare.evaluation.metrics.sides import Measured
 from flare.evaluation.metrics.tally import LabelPair, Surfels
 
 SAMPLE = 8
@@ -41,8 +40,13 @@ STRIP = 2**12
 SLICES = 8
 """Corners of this many slices are looked at together."""
 
-DENSE = 4
-"""If more than one corner of this many is looked for, all of a slice are computed."""
+
+class Measured(NamedTuple):
+    """Surfels of one mask, and how far they are from the other; of shape (n,)."""
+
+    distances: Floats
+    """In mm."""
+    codes: Bytes
 
 
 def by_tree(pair: LabelPair, side: int, far: Surfels) -> list[Measured] | None:
@@ -119,18 +123,16 @@ def _within_slice(is_target: Mask, rows: slice, spacing: Spacing) -> Floats:
     from scipy.ndimage import distance_transform_edt
 
     _, size_y, size_x = spacing
-    ys = np.flatnonzero(is_target.any(axis=1))
-    first = min(ys[0], rows.start)
     nearest = distance_transform_edt(
-        ~is_target[first : max(ys[-1] + 1, rows.stop)],
+        ~is_target,
         sampling=(size_y, size_x),
         return_distances=False,
         return_indices=True,
     )
-    near_y, near_x = nearest[:, rows.start - first : rows.stop - first]
+    near_y, near_x = nearest[:, rows]
     y, x = np.ogrid[rows, : is_target.shape[1]]
     squares: Floats = np.square((near_x - x) * size_x)
-    squares += np.square((near_y + first - y) * size_y)
+    squares += np.square((near_y - y) * size_y)
     return squares
 
 
@@ -144,19 +146,13 @@ def _along_z(squares: Floats, along_z: Floats, codes: Bytes) -> Measured:
     have the shape (slices, corners); not all are surfels.
     """
     is_listed = is_surfel(codes)
-    number = np.count_nonzero(is_listed)
-    if not number:
-        return Measured(np.zeros(0), np.zeros(0, dtype=np.uint8))
-    least = along_z.min(axis=1)
-    is_dense = number * DENSE > is_listed.size
-    all_corners: tuple[Any, Any] = np.s_[:, np.newaxis], np.s_[:]
-    z, x = all_corners if is_dense else np.nonzero(is_listed)
-    shape = is_listed.shape if is_dense else (number,)
-    best, sums = np.full((2, *shape), np.inf)
+    corners = np.flatnonzero(is_listed.any(axis=0))
+    is_listed, codes = is_listed[:, corners], codes[:, corners]
+    least, best = along_z.min(axis=1), np.full(codes.shape, np.inf)
     for turn, place in enumerate(np.argsort(least, kind="stable")):
         # The largest is looked for in each fourth turn: it takes as long as one.
-        if turn % 4 == 0 and least[place] >= best.max():
+        if turn % 4 == 0 and least[place] >= best.max(initial=0.0):
             break
-        np.add(squares[place][x], along_z[place][z], out=sums)
+        sums = squares[place][corners] + along_z[place][:, np.newaxis]
         np.minimum(best, sums, out=best)
-    return Measured(np.sqrt(best[is_listed] if is_dense else best), codes[is_listed])
+    return Measured(np.sqrt(best[is_listed]), codes[is_listed])

@@ -10,7 +10,7 @@ import scipy.spatial
 import surface_distance
 
 from flare.evaluation.masks import assd, hd95
-from flare.evaluation.metrics import kernel, packed, ring, sides
+from flare.evaluation.metrics import distances, kernel, packed, ring
 from flare.evaluation.metrics.comparison import compare_organ
 from tests.builders.maps import map_pair
 from tests.evaluation.metrics.drawn import small_pairs
@@ -65,8 +65,10 @@ def test_single_voxels_five_steps_apart_however_small_or_large_they_are(mm):
     ("limits", "lengths"),
     [
         pytest.param("", [1] * 8 + [2] * 8, id="few"),
-        pytest.param("sides.KEPT=16", [1] * 8 + [2] * 8, id="as many as are kept"),
-        pytest.param("sides.KEPT=15", [1] * 6 + [2] * 6, id="one more than are kept"),
+        pytest.param("distances.KEPT=16", [1] * 8 + [2] * 8, id="as many as are kept"),
+        pytest.param(
+            "distances.KEPT=15", [1] * 6 + [2] * 6, id="one more than are kept"
+        ),
     ],
 )
 def test_each_surfel_has_an_entry_of_its_own_unless_there_are_too_many(
@@ -93,10 +95,10 @@ def test_each_surfel_has_an_entry_of_its_own_unless_there_are_too_many(
         "ring.NEAR=6",
         "ring.NEAR=6 distances.FEW=0",
         "ring.NEAR=6 far_surfels.CROWD=0 far_surfels.BEARABLE=0",
-        "ring.NEAR=6 distances.TREE=0 far_surfels.DENSE=0",
+        "ring.NEAR=6 distances.TREE=0",
         "ring.NEAR=6 distances.FEW=0 far_surfels.PLANE_BYTES=1",
-        "ring.NEAR=6 distances.FEW=0 sides.KEPT=50",
-        "packed.LOOK_UPS=0 plain.LOOK_UPS=0 distances.FEW=0 sides.KEPT=9",
+        "ring.NEAR=6 distances.FEW=0 distances.KEPT=50",
+        "packed.LOOK_UPS=0 plain.LOOK_UPS=0 distances.FEW=0 distances.KEPT=9",
     ],
 )
 def test_far_surfels_are_found_alike_however_many(set_limits, limits):
@@ -154,7 +156,7 @@ def test_memory_of_a_hostile_map_is_bounded(set_limits):
 
     NumPy holds the places of all surfels of the box: three times as much.
     """
-    set_limits("far_surfels.PLANE_BYTES=262144 sides.KEPT=16384")
+    set_limits("far_surfels.PLANE_BYTES=262144 distances.KEPT=16384")
     organ, noise = np.zeros((2, 40, 96, 96), dtype=np.uint8)
     organ[:2, :2, :2] = 1
     noise[:, ::2, ::2] = np.random.default_rng(3).integers(0, 2, (40, 48, 48))
@@ -174,8 +176,8 @@ def test_nearer_surfels_decide_where_the_farthest_have_too_little_area(set_limit
     Those that are remembered first have too little area to decide; as many more as fit
     are forgotten, and the near ones must not be among them.
     """
-    set_limits("sides.KEPT=5")
-    farthest = sides.Farthest(100.0)
+    set_limits("distances.KEPT=5")
+    farthest = distances.Farthest(100.0)
     farthest.add(np.arange(1.0, 7.0), np.full(6, 0.5))
     farthest.add(np.array([0.9]), np.array([10.0]))
     farthest.add(np.array([0.0]), np.array([87.0]))
