@@ -36,12 +36,12 @@ static Map packed(int64_t rows, int64_t height, int64_t width, Box *boxes)
 {
     const int64_t room = rows * items_of_voxels(width), size = rows * width;
     uint8_t *voxels = need(malloc((size_t)size)), *again = need(malloc((size_t)size));
-    uint32_t *items = need(malloc((size_t)room * sizeof *items));
-    uint32_t *starts = need(calloc((size_t)rows + 1, sizeof *starts));
+    Map map = {.boxes = boxes, .item_room = room, .row_room = rows, .height = height, .width = width};
+    map.items = need(malloc((size_t)room * sizeof *map.items));
+    map.starts = need(calloc((size_t)rows + 1, sizeof *map.starts));
     if (fread(voxels, 1, (size_t)size, stdin) != (size_t)size) exit(4);
-    if (pack_rows(voxels, 0, rows, height, width, items, room, starts, boxes)) exit(5);
-    const Map map = {items, starts, (int64_t)starts[rows], rows};
-    if (unpack_rows(map, 0, rows, width, again) || memcmp(voxels, again, (size_t)size)) exit(6);
+    if (pack_rows(&map, voxels, rows)) exit(5);
+    if (unpack_rows(&map, 0, rows, again) || memcmp(voxels, again, (size_t)size)) exit(6);
     return map;
 }
 
@@ -67,8 +67,8 @@ int main(void)
         const Box *box = &boxes[label]; /* around the label in both */
         const int64_t words = words_needed(box, ball, size, NULL);
         Word *memory = need(malloc((size_t)words * sizeof *memory));
-        if (compare_labels(first, second, height, width, is_organ, box, ball, size, memory,
-                           words, voxels, counts, NULL, NULL)) exit(7);
+        if (compare_labels(&first, &second, is_organ, box, ball, size, memory, words, voxels,
+                           counts, NULL, NULL)) exit(7);
         for (int i = 0; i < 3; i++) printf("%" PRId64 " ", voxels[i]);
         for (int i = 0; i < 2 * CODES; i++) printf("%" PRId64 " ", counts[i / CODES][i % CODES]);
         puts("");

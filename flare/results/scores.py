@@ -287,7 +287,7 @@ class Results:
 
     def mean(self, column: str) -> float | None:
         """The mean of a metric over all cases that have a value; None without any."""
-        return statistics(self.metrics[column])["mean"]
+        return mean(self.metrics[column])
 
     def to_frame(self) -> pd.DataFrame:
         """A table with a row for each case, and a column for each metric.
@@ -309,11 +309,20 @@ def value_text(column: str, value: float | None) -> str:
     return f"{metric.full_title} {metric.text(value)}"
 
 
+def mean(values: Sequence[float | None]) -> float | None:
+    """The mean of the values that are not None; None if there are none.
+
+    The sum is exact (`math.fsum`), so that no order and no processor changes a digit.
+    """
+    present = [value for value in values if value is not None]
+    return math.fsum(present) / len(present) if present else None
+
+
 def statistics(all_values: Sequence[float | None]) -> dict[str, float | None]:
     """Mean, sample standard deviation (n - 1), minimum, maximum and median.
 
-    Sums are exact (`math.fsum`), so that no order and no processor changes a digit. A
-    value that is None is left out; without any, so is each statistic.
+    Sums are exact, as in `mean`. A value that is None is left out; without any, so is
+    each statistic.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from flare.evaluation.doctor.diagnose import Finding, diagnose_case, value_of
 from flare.evaluation.doctor.words import cause_texts
 from flare.evaluation.scoring.case import Explanation
 from flare.evaluation.submission.match import CasePair
-from flare.results.scores import statistics
+from flare.results.scores import mean
 
 GOOD_DSC = 0.9
 """From this mean DSC on, nothing is asked of cases without a cause."""
@@ -111,10 +111,10 @@ def _score_lines(members: Sequence[Finding]) -> Iterator[str]:
         before = [f.before.by_metric[metric.name] for f in members if f.before]
         after = [scores[metric.name] for scores in after_scores]
         metric = replace(metric, decimals=4)
-        submitted = metric.text(statistics(before)["mean"]) if before else "refused"
+        submitted = metric.text(mean(before)) if before else "refused"
         if 0 < len(before) < len(after):
             submitted += f" ({len(after) - len(before)} refused)"
-        repaired = f"{metric.text(statistics(after)['mean'])} repaired"
+        repaired = f"{metric.text(mean(after))} repaired"
         yield f"  {metric.title} {submitted} as submitted, {repaired}"
 
 

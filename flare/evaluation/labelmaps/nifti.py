@@ -80,7 +80,7 @@ def _is_ordinary(fields: Any) -> bool:
         and 1 <= dimensions <= 7
         and min(sizes[:dimensions]) >= 1
         and math.prod(sizes[3:dimensions]) == 1
-        and int(fields["datatype"]) in _PLAIN_TYPES
+        and fields["datatype"] in _PLAIN_TYPES
         and fields["sform_code"] != 0
         and HEADER_BYTES + 4 <= fields["vox_offset"] <= LARGEST_EXTENSION_BYTES
     )
@@ -122,10 +122,12 @@ def plain_header(content: bytes) -> Header | None:
     """
     if len(content) != HEADER_BYTES:
         return None
-    fields = np.frombuffer(content, _FIELDS)[0]
+    # Numbers of Python: those of NumPy take longer to be looked at.
+    values = np.frombuffer(content, _FIELDS).tolist()[0]
+    fields = dict(zip(_FIELDS.names, values, strict=True))
     if not _is_ordinary(fields):
         return None
-    slope, intercept = float(fields["scl_slope"]), float(fields["scl_inter"])
+    slope, intercept = fields["scl_slope"], fields["scl_inter"]
     if slope == 0 or not math.isfinite(slope):
         slope, intercept = 1.0, 0.0
     if not math.isfinite(intercept):
@@ -140,7 +142,7 @@ def plain_header(content: bytes) -> Header | None:
             fields["sform"].tolist(),
             unit=unit_of(fields["xyzt_units"]),
         ),
-        dtype=np.dtype(_PLAIN_TYPES[int(fields["datatype"])]),
+        dtype=np.dtype(_PLAIN_TYPES[fields["datatype"]]),
         slope=slope,
         intercept=intercept,
         voxel_offset=int(fields["vox_offset"]) - HEADER_BYTES,

@@ -139,7 +139,7 @@ def opened(
     """
     try:
         # To open a pipe would never end, which another user may put in a file's place.
-        if not stream and path.exists() and not path.is_file():
+        if not stream and not path.is_file() and path.exists():
             raise FileFormatError(name, "it is no regular file")
         source = nullcontext(stream) if stream else open_regular(path)
         with source as file, named(name):

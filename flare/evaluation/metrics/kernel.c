@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 143644415, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 157646038, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -31,27 +31,29 @@ API int kernel_version(void) { return VERSION; }
  * have. One that would need as many items as hold its voxels is stored as its voxels, so no
  * map takes more than they do.
  */
-typedef struct {
-    const uint32_t *items;
-    const uint32_t *starts;
-    int64_t item_count, row_count;
-} Map;
-
 typedef struct { /* where a label is; the end is the first place without it */
     int64_t from[3], to[3]; /* along z, y, x */
 } Box;
+
+typedef struct {
+    uint32_t *items, *starts;
+    Box *boxes;                   /* of each label */
+    int64_t item_room, row_room;  /* how many items fit, and rows */
+    int64_t item_count, row_count; /* how many there are */
+    int64_t height, width;        /* rows of a slice, voxels of a row */
+} Map;
 
 static int64_t absolute(int64_t number) { return number < 0 ? -number : number; }
 
 static int64_t items_of_voxels(int64_t width) { return (width + 3) / 4; }
 
 /* The items of a row; -1 if the map does not have them. */
-static int64_t items_of_row(const Map *map, int64_t row, int64_t width)
+static int64_t items_of_row(const Map *map, int64_t row)
 {
     if (row < 0 || row >= map->row_count) return -1;
     const uint32_t start = map->starts[row], end = map->starts[row + 1];
     if (start > end || end > map->item_count) return -1;
-    return end - start > items_of_voxels(width) ? -1 : (int64_t)(end - start);
+    return end - start > items_of_voxels(map->width) ? -1 : (int64_t)(end - start);
 }
 
 /* Where the run of an item begins, and where it ends: the next one begins there. */
@@ -119,18 +121,14 @@ static void enlarge(Box *box, int64_t z, int64_t y, int64_t x, int64_t end)
     }
 }
 
-/* Pack some rows of voxels, the first of which is `row` of its map; the boxes of labels
- * grow. starts: of these rows and of the one behind them, the first of which is there.
- * Returns 0, or -1 if the items may have no room. */
-API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t height,
-                  int64_t width, uint32_t *items, int64_t room, uint32_t *starts,
-                  Box boxes[CODES])
+/* Pack the next rows of a map from their voxels; the boxes of labels grow. Returns 0, or -1 if
+ * they may have no room. */
+API int pack_rows(Map *map, const uint8_t *voxels, int64_t rows)
 {
-    const int64_t most = items_of_voxels(width);
-    if (width < 1 || width >> X_BITS || height < 1 || rows < 0) return -1;
-    if (row < 0 || room / most < rows) return -1;
-    const uint32_t before = starts[0]; /* items of the rows that were packed earlier */
-    if (rows * most > UINT32_MAX - before) return -1;
+    const int64_t width = map->width, height = map->height, most = items_of_voxels(width);
+    if (width < 1 || width >> X_BITS || height < 1 || rows < 0 || rows > map->row_room - map->row_count
+        || map->item_count > UINT32_MAX - rows * most || rows * most > map->item_room - map->item_count) return -1;
+    uint32_t *starts = map->starts + map->row_count;
     int64_t run = 0, r = 0; /* a run ends here; one of the background may go through many rows */
     while (r < rows) {
         const int64_t first = r * width;
@@ -140,30 +138,32 @@ API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t heig
             for (const int64_t end = run / width; r < end; r++) starts[r + 1] = same;
             continue;
         }
-        const int64_t z = (row + r) / height, y = (row + r) % height;
-        uint32_t *const into = items + (starts[r] - before);
+        const int64_t z = (map->row_count + r) / height, y = (map->row_count + r) % height;
+        uint32_t *const into = map->items + starts[r];
         int64_t count = 0, end;
         for (int64_t x = 0; x < width; x = end, count++) {
             const uint8_t label = voxels[first + x];
             if (run <= first + x) run = end_of_run(voxels, first + x, rows * width);
             end = run - first < width ? run - first : width;
             if (count < most) into[count] = (uint32_t)label << X_BITS | (uint32_t)x;
-            if (label) enlarge(&boxes[label], z, y, x, end);
+            if (label) enlarge(&map->boxes[label], z, y, x, end);
         }
         if (count >= most) memcpy(into, voxels + first, (size_t)width), count = most;
         starts[r + 1] = starts[r] + (uint32_t)count;
         r++;
     }
+    map->row_count += rows, map->item_count = starts[rows];
     return 0;
 }
 
 /* The voxels of some rows of a map. Returns 0, or -1 if the map is broken. */
-API int unpack_rows(Map map, int64_t row, int64_t rows, int64_t width, uint8_t *voxels)
+API int unpack_rows(const Map *map, int64_t row, int64_t rows, uint8_t *voxels)
 {
+    const int64_t width = map->width;
     for (; rows > 0; rows--, row++, voxels += width) {
-        const int64_t count = items_of_row(&map, row, width);
+        const int64_t count = items_of_row(map, row);
         if (count < 0) return -1;
-        const uint32_t *items = map.items + map.starts[row];
+        const uint32_t *items = map->items + map->starts[row];
         if (!count) memset(voxels, 0, (size_t)width);
         if (count == items_of_voxels(width)) {
             memcpy(voxels, items, (size_t)width);
@@ -202,11 +202,11 @@ static int64_t count_bits(Word bits)
 
 /* Set the bits of an organ's labels in one row of a map, from the box's first x on. Returns
  * how many voxels these are, or -1 if the map is broken. */
-static int64_t unpack_bits(const Map *map, int64_t row, int64_t width,
-                           const uint8_t is_organ[CODES], const Box *box, Word *bits)
+static int64_t unpack_bits(const Map *map, int64_t row, const uint8_t is_organ[CODES],
+                           const Box *box, Word *bits)
 {
     int64_t voxels_set = 0;
-    const int64_t count = items_of_row(map, row, width);
+    const int64_t width = map->width, count = items_of_row(map, row);
     const int64_t first = box->from[2], end = box->to[2];
     if (count < 0) return -1;
     const uint32_t *items = map->items + map->starts[row];
@@ -240,94 +240,28 @@ static Word moved(const Word *row, int64_t words, int64_t w, int64_t by, int up)
     return up ? here << shift | there >> (BITS - shift) : here >> shift | there << (BITS - shift);
 }
 
-/* Widen the bits of a row by some places on both sides; `other` is a row to work in. A step
- * longer than the reach plus one would leave gaps beside the ends, where bits fall off. */
-static void widen_row(Word *row, Word *other, int64_t words, int64_t places)
+/* Word w of a row whose bits are widened by some places on both sides, less than a word. A step
+ * longer than the reach plus one would leave gaps. */
+static Word widened(const Word *row, int64_t words, int64_t w, int64_t places)
 {
+    Word up = row[w], down = row[w];
+    Word before = w ? row[w - 1] : 0, behind = w + 1 < words ? row[w + 1] : 0;
     for (int64_t reach = 0, step; reach < places; reach += step) {
         step = places - reach < reach + 1 ? places - reach : reach + 1;
-        memcpy(other, row, (size_t)words * sizeof *row);
-        if (step < BITS) { /* as below, but quick */
-            for (int64_t w = 0; w < words; w++) {
-                const Word before = w ? other[w - 1] : 0, behind = w + 1 < words ? other[w + 1] : 0;
-                row[w] |= other[w] << step | before >> (BITS - step);
-                row[w] |= other[w] >> step | behind << (BITS - step);
-            }
-            continue;
-        }
-        for (int64_t w = 0; w < words; w++)
-            row[w] |= moved(other, words, w, step, 1) | moved(other, words, w, step, 0);
+        up |= up << step | before >> (BITS - step), before |= before << step;
+        down |= down >> step | behind << (BITS - step), behind |= behind >> step;
     }
+    return up | down;
 }
 
-/* --- Surfaces ------------------------------------------------------------------------
- * A corner of the grid lies in the middle of eight voxels: of two in each of four rows.
- * Its code has a bit for each that belongs to the label. It is a surfel if its code is
- * neither 0 nor 255.
- */
-typedef struct {
-    const Word *rows[4]; /* of voxels: (z, y), (z, y-1), (z-1, y), (z-1, y-1) */
-} Around;
-
-static Word one_back(const Word *row, int64_t w) { return row[w] << 1 | (w ? row[w - 1] >> 63 : 0); }
-
-/* Find the surfels of a row; returns whether there are any. */
-static int find_surfels(const Around *around, int64_t words, Word *surfels)
+/* Widen a row by any number of places; `spare` is a row to work in. */
+static void widen_row(const Word *row, Word *wide, Word *spare, int64_t words, int64_t places)
 {
-    const Word *const *rows = around->rows;
-    Word any_before = 0, all_before = 0, found = 0;
-    for (int64_t w = 0; w < words; w++) {
-        const Word any = rows[0][w] | rows[1][w] | rows[2][w] | rows[3][w];
-        const Word all = rows[0][w] & rows[1][w] & rows[2][w] & rows[3][w];
-        surfels[w] = (any | any << 1 | any_before >> 63) & ~(all & (all << 1 | all_before >> 63));
-        found |= surfels[w];
-        any_before = any, all_before = all;
+    for (int64_t step; places > 0; places -= step, row = spare) {
+        step = places < BITS ? places : BITS - 1;
+        for (int64_t w = 0; w < words; w++) wide[w] = widened(row, words, w, step);
+        if (step < places) memcpy(spare, wide, (size_t)words * sizeof *wide);
     }
-    return found != 0;
-}
-
-/* The bits of a byte, four apart: bit i goes to bit 4 * i. */
-#define SPREAD_1(b) (((b) & 1) | ((b) & 2) << 3 | ((b) & 4) << 6 | ((b) & 8) << 9 \
-    | ((b) & 16) << 12 | ((b) & 32) << 15 | ((b) & 64) << 18 | ((b) & 128u) << 21)
-#define SPREAD_4(b) SPREAD_1(b), SPREAD_1(b + 1), SPREAD_1(b + 2), SPREAD_1(b + 3)
-#define SPREAD_16(b) SPREAD_4(b), SPREAD_4(b + 4), SPREAD_4(b + 8), SPREAD_4(b + 12)
-#define SPREAD_64(b) SPREAD_16(b), SPREAD_16(b + 16), SPREAD_16(b + 32), SPREAD_16(b + 48)
-static const uint32_t SPREAD[256] = {SPREAD_64(0), SPREAD_64(64), SPREAD_64(128), SPREAD_64(192)};
-
-/* Count the codes of those corners of a word whose bits are set, seven at a time: between
- * eight voxels of each row. Of these, four bits for each voxel are made; those of two
- * neighbours are the code of the corner between them, whose bits are sorted by `sorted_code`
- * at the end. By turns two counters are taken, as one would have to wait for itself. */
-static void count_codes(const Around *around, int64_t w, Word corners, int64_t (*counts)[CODES])
-{
-    Word back[4];
-    for (int i = 0; i < 4; i++) back[i] = one_back(around->rows[i], w);
-    while (corners) {
-        const int first = lowest(corners);
-        uint32_t voxels = 0; /* from the one before the first corner on */
-        for (int i = 0; i < 4; i++) {
-            const Word row = first ? around->rows[i][w] >> (first - 1) : back[i];
-            voxels |= SPREAD[row & 0xff] << i;
-        }
-        Word here = corners >> first & 0x7f;
-        corners &= ~((Word)0x7f << first);
-        if (here == 0x7f && voxels == (voxels & 0xf) * 0x11111111u) { /* on a plane */
-            counts[0][voxels & 0xff] += 7;
-            continue;
-        }
-        for (; here; here &= here - 1) {
-            const int corner = lowest(here);
-            counts[corner % LANES][voxels >> (4 * corner) & 0xff]++;
-        }
-    }
-}
-
-/* The code of a corner by the bits of the four voxels before it and of the four behind. */
-static int sorted_code(int bits)
-{
-    int code = 0;
-    for (int i = 0; i < 4; i++) code |= (bits >> (i + 4) & 1) << (2 * i) | (bits >> i & 1) << (2 * i + 1);
-    return code;
 }
 
 /* --- Windows of slices ---------------------------------------------------------------
@@ -335,11 +269,14 @@ static int sorted_code(int bits)
  * Those of a window are counted but for the outer ones, which the ball reaches into. A plane
  * of corners lies between two slices of voxels, and a row of corners between two rows:
  *
- *     voxels[0] | planes[0] | voxels[1] | planes[1] | voxels[2]     slices of a window
+ *     voxels 0 | plane 0 | voxels 1 | plane 1 | voxels 2     slices of a window
  *
- * Around the box there are empty slices and rows, so each corner has eight voxels.
+ * Around the box there are empty slices and rows, so each corner has eight voxels. All rows
+ * lie behind one another, each with at least one empty bit at its end, and the empty row
+ * behind a slice is that before the next one. So corners and voxels have the same places:
+ * row `r` of plane `p` begins at word ((p + 1) * rows + r + 1) * words, as do the voxels
+ * behind it on both axes; those before it are one row or one plane back.
  */
-
 typedef struct {
     int32_t z, y, half_width; /* a row of the ball of the tolerance */
 } BallRow;
@@ -366,100 +303,184 @@ typedef struct { /* the ring, and how many surfels of each map are how far from 
     int64_t *counts;   /* by map, rank and code: (2, distances + 1, CODES) */
 } Search;
 
+typedef struct { /* surfels of one word that are left while nearer and farther rows are tried */
+    Word surfels;
+    int64_t at;
+    int32_t plane, row;
+} Left;
+
 typedef struct { /* the bits of both maps in some planes of corners */
     int64_t planes, rows, words; /* words of a row */
-    Word *voxels[2]; /* one plane more: plane p + 1 is behind the corners of plane p */
-    Word *surfels[2], *beyond, *wide, *spare;
-    int32_t *half_widths; /* of each row: how far it is widened */
-    uint8_t *has_beyond, *has_voxels, *has_surfels; /* of each: bit 0 for the first map, 1 for the other */
+    int64_t size;                /* of the arrays below, in words */
+    Word *voxels[2];             /* with one word more, an empty one, before the first */
+    Word *surfels[2], *wide, *beyond, *spare;
+    int32_t *half_widths; /* of each row: how far it is widened in `wide` */
+    Left *left;
 } Window;
 
-static Around around_row(const Window *window, int side, int64_t plane, int64_t row)
+static int64_t place_of(const Window *window, int64_t plane, int64_t row)
 {
-    const Word *here = window->voxels[side] + ((plane + 1) * (window->rows + 1) + row + 1) * window->words;
-    const Word *before = here - (window->rows + 1) * window->words;
+    return ((plane + 1) * window->rows + row + 1) * window->words;
+}
+
+/* --- Surfaces ------------------------------------------------------------------------
+ * A corner of the grid lies in the middle of eight voxels: of two in each of four rows.
+ * Its code has a bit for each that belongs to the label. It is a surfel if its code is
+ * neither 0 nor 255.
+ */
+typedef struct {
+    const Word *rows[4]; /* of voxels, from a word on: (z, y), (z, y-1), (z-1, y), (z-1, y-1) */
+} Around;
+
+static Around around_word(const Window *window, int side, int64_t at)
+{
+    const Word *here = window->voxels[side] + at, *before = here - window->rows * window->words;
     return (Around){{here, here - window->words, before, before - window->words}};
 }
 
-/* The surfels of one map in a row, widened; each row is when it is first asked for. */
-static const Word *widened(const Window *window, int side, int64_t at, int32_t half_width)
+/* A word of a row moved up by one place. */
+static Word one_back(const Word *row) { return row[0] << 1 | row[-1] >> (BITS - 1); }
+
+/* Find the surfels of one map in all rows of a window. */
+static void find_surfels(const Window *window, int side)
 {
-    const int64_t words = window->words;
-    Word *row = window->wide + at * words;
-    if (!half_width) return window->surfels[side] + at * words;
-    if (window->half_widths[at] != half_width) {
-        window->half_widths[at] = half_width;
-        memcpy(row, window->surfels[side] + at * words, (size_t)words * sizeof *row);
-        widen_row(row, window->spare, words, half_width);
+    const int64_t start = place_of(window, 0, 0);
+    const Around around = around_word(window, side, start);
+    const Word *a = around.rows[0], *b = around.rows[1], *c = around.rows[2], *d = around.rows[3];
+    Word *surfels = window->surfels[side] + start;
+    Word any_before = 0, all_before = 0;
+    for (int64_t w = 0; w < window->size - start; w++) {
+        const Word any = a[w] | b[w] | c[w] | d[w], all = a[w] & b[w] & c[w] & d[w];
+        surfels[w] = (any | any << 1 | any_before >> 63) & ~(all & (all << 1 | all_before >> 63));
+        any_before = any, all_before = all;
     }
-    return row;
 }
 
-/* Find what is `beyond`: surfels of one map that have none of the other within the ball, in
- * the planes that are counted. The ball's rows are tried one after the other, until nothing is
- * left; rows of one half width together, as a row is widened once for all of them. */
-static void find_beyond(const Window *window, int64_t from, int64_t to, const BallRow *ball,
-                      int64_t size, int side)
+/* The bits of a byte, four apart: bit i goes to bit 4 * i. */
+#define SPREAD_1(b) (((b) & 1) | ((b) & 2) << 3 | ((b) & 4) << 6 | ((b) & 8) << 9 \
+    | ((b) & 16) << 12 | ((b) & 32) << 15 | ((b) & 64) << 18 | ((b) & 128u) << 21)
+#define SPREAD_4(b) SPREAD_1(b), SPREAD_1(b + 1), SPREAD_1(b + 2), SPREAD_1(b + 3)
+#define SPREAD_16(b) SPREAD_4(b), SPREAD_4(b + 4), SPREAD_4(b + 8), SPREAD_4(b + 12)
+#define SPREAD_64(b) SPREAD_16(b), SPREAD_16(b + 16), SPREAD_16(b + 32), SPREAD_16(b + 48)
+static const uint32_t SPREAD[256] = {SPREAD_64(0), SPREAD_64(64), SPREAD_64(128), SPREAD_64(192)};
+
+/* Count the codes of those corners of a word whose bits are set, seven at a time: between
+ * eight voxels of each row. Of these, four bits for each voxel are made; those of two
+ * neighbours are the code of the corner between them, whose bits are sorted by `sorted_code`
+ * at the end. By turns two counters are taken, as one would have to wait for itself. */
+static void count_codes(Around around, Word corners, int64_t (*counts)[CODES])
 {
-    const int64_t rows = window->rows, words = window->words;
-    const uint8_t *has = window->has_surfels;
-    uint8_t *left = window->has_beyond;
-    for (int64_t at = 0; at < window->planes * rows; at++) window->half_widths[at] = 0;
-    for (int64_t at = from * rows; at < to * rows; at++) {
-        const Word *own = window->surfels[side] + at * words;
-        const Word *other = window->surfels[1 - side] + at * words;
-        Word any = 0;
-        for (int64_t w = 0; has[at] >> side & 1 && w < words; w++)
-            any |= window->beyond[at * words + w] = has[at] >> (1 - side) & 1 ? own[w] & ~other[w] : own[w];
-        left[at] = any != 0;
-    }
-    for (int64_t start = 0, end; start < size; start = end) {
-        const int32_t half_width = ball[start].half_width;
-        for (end = start + 1; end < size && ball[end].half_width == half_width; end++) {}
-        for (int64_t at = from * rows; at < to * rows; at++) {
-            if (!left[at]) continue;
-            Word *beyond = window->beyond + at * words;
-            const int64_t z = at / rows, y = at % rows;
-            for (int64_t i = start; left[at] && i < end; i++) {
-                const int64_t plane = z + ball[i].z, row = y + ball[i].y;
-                if (plane < 0 || plane >= window->planes || row < 0 || row >= rows) continue;
-                if (!(has[plane * rows + row] >> (1 - side) & 1)) continue;
-                const Word *near = widened(window, 1 - side, plane * rows + row, half_width);
-                Word any = 0;
-                for (int64_t w = 0; w < words; w++) any |= beyond[w] &= ~near[w];
-                left[at] = any != 0;
-            }
+    Word back[4];
+    for (int i = 0; i < 4; i++) back[i] = one_back(around.rows[i]);
+    while (corners) {
+        const int first = lowest(corners);
+        uint32_t voxels = 0; /* from the one before the first corner on */
+        for (int i = 0; i < 4; i++) {
+            const Word row = first ? around.rows[i][0] >> (first - 1) : back[i];
+            voxels |= SPREAD[row & 0xff] << i;
+        }
+        Word here = corners >> first & 0x7f;
+        corners &= ~((Word)0x7f << first);
+        if (here == 0x7f && voxels == (voxels & 0xf) * 0x11111111u) { /* on a plane */
+            counts[0][voxels & 0xff] += 7;
+            continue;
+        }
+        for (; here; here &= here - 1) {
+            const int corner = lowest(here);
+            counts[corner % LANES][voxels >> (4 * corner) & 0xff]++;
         }
     }
 }
 
-static uint8_t code_at(const Around *around, int64_t w, int bit)
+/* The code of a corner by the bits of the four voxels before it and of the four behind. */
+static int sorted_code(int bits)
+{
+    int code = 0;
+    for (int i = 0; i < 4; i++) code |= (bits >> (i + 4) & 1) << (2 * i) | (bits >> i & 1) << (2 * i + 1);
+    return code;
+}
+
+static uint8_t code_at(Around around, int bit)
 {
     unsigned code = 0;
     for (int i = 0; i < 4; i++) {
-        code |= (unsigned)(around->rows[i][w] >> bit & 1) << (2 * i);
-        code |= (unsigned)(one_back(around->rows[i], w) >> bit & 1) << (2 * i + 1);
+        code |= (unsigned)(around.rows[i][0] >> bit & 1) << (2 * i);
+        code |= (unsigned)(one_back(around.rows[i]) >> bit & 1) << (2 * i + 1);
     }
     return (uint8_t)code;
+}
+
+/* --- What is near ------------------------------------------------------------------- */
+
+/* Count the surfels of one map in some planes, and note those at whose corner the other one
+ * has none. Returns how many words have such. */
+static int64_t count_surfels(const Window *window, int side, int64_t from, int64_t to,
+                             int64_t (*counts)[CODES])
+{
+    int64_t size = 0;
+    for (int64_t plane = from; plane < to; plane++)
+        for (int64_t row = 0; row < window->rows; row++) {
+            int64_t at = place_of(window, plane, row);
+            for (const int64_t end = at + window->words; at < end; at++) {
+                const Word surfels = window->surfels[side][at];
+                if (!surfels) continue;
+                count_codes(around_word(window, side, at), surfels, counts);
+                window->left[size] = (Left){surfels & ~window->surfels[1 - side][at], at, (int32_t)plane, (int32_t)row};
+                size += window->left[size].surfels != 0;
+            }
+        }
+    return size;
+}
+
+/* Drop the surfels of one map that have any of the other within the ball: its rows are tried
+ * one after the other, the widest first, until nothing is left. The other map's rows are
+ * widened when they are first asked for. Returns how many words are left. */
+static int64_t drop_near(const Window *window, int side, const BallRow *ball, int64_t ball_size,
+                         int64_t size)
+{
+    const int64_t words = window->words, rows = window->rows;
+    const Word *other = window->surfels[1 - side];
+    if (ball_size && ball[0].half_width)
+        memset(window->half_widths, 0, (size_t)(window->size / words) * sizeof *window->half_widths);
+    for (int64_t i = 0; i < ball_size && size; i++) {
+        const BallRow reach = ball[i];
+        const int64_t tried = size, step = (reach.z * rows + reach.y) * words;
+        size = 0;
+        for (int64_t k = 0; k < tried; k++) {
+            Left left = window->left[k];
+            const int64_t plane = left.plane + reach.z, row = left.row + reach.y, at = left.at + step;
+            if (plane >= 0 && plane < window->planes && row >= 0 && row < rows) {
+                if (reach.half_width) {
+                    const int64_t start = place_of(window, plane, row);
+                    int32_t *half_width = &window->half_widths[start / words];
+                    if (*half_width != reach.half_width)
+                        widen_row(other + start, window->wide + start, window->spare, words, reach.half_width);
+                    *half_width = reach.half_width;
+                    left.surfels &= ~window->wide[at];
+                } else left.surfels &= ~other[at];
+            }
+            window->left[size] = left;
+            size += left.surfels != 0;
+        }
+    }
+    return size;
 }
 
 /* Count the surfels of a word by their distance to the nearest one of the other map: the
  * steps of the ring are tried for all of them at once, until nothing is left. Returns those
  * that are farther. */
 static Word count_near(const Window *window, int side, int64_t plane, int64_t row, int64_t w,
-                       const Around *around, Word left, Search *search)
+                       Around around, Word left, Search *search)
 {
     for (int64_t i = 0; left && i < search->size && search->look_ups-- > 0; i++) {
         const Step step = search->steps[i];
         const int64_t other_plane = plane + step.z, other_row = row + step.y;
         if (other_plane < 0 || other_plane >= window->planes) continue;
         if (other_row < 0 || other_row >= window->rows) continue;
-        const int64_t at = other_plane * window->rows + other_row;
-        if (!(window->has_surfels[at] >> (1 - side) & 1)) continue;
-        const Word *other = window->surfels[1 - side] + at * window->words;
+        const Word *other = window->surfels[1 - side] + place_of(window, other_plane, other_row);
         Word near = left & moved(other, window->words, w, absolute(step.x), step.x < 0);
         int64_t *counts = search->counts + (side * (search->distances + 1) + step.rank) * CODES;
-        for (left &= ~near; near; near &= near - 1) counts[code_at(around, w, lowest(near))]++;
+        for (left &= ~near; near; near &= near - 1) counts[code_at(around, lowest(near))]++;
     }
     return left;
 }
@@ -467,27 +488,26 @@ static Word count_near(const Window *window, int side, int64_t plane, int64_t ro
 /* List the surfels of a row. With a search, those that are near are counted by their
  * distance, and only those that are far are listed: at once those beyond its ball. */
 static void list_row(const Window *window, int side, int64_t plane, int64_t row,
-                     const Around *around, const int32_t place[3], Search *search, List *list)
+                     const int32_t place[3], Search *search, List *list)
 {
-    const int64_t words = window->words, at = plane * window->rows + row;
-    const Word *surfels = window->surfels[side] + at * words, *beyond = window->beyond + at * words;
-    for (int64_t w = 0; w < words; w++) {
-        Word left = surfels[w];
-        if (search) {
-            const Word near = surfels[w] & ~beyond[w];
-            left = beyond[w] | count_near(window, side, plane, row, w, around, near, search);
-        }
+    const int64_t start = place_of(window, plane, row);
+    for (int64_t w = 0; w < window->words; w++) {
+        const Around around = around_word(window, side, start + w);
+        const Word surfels = window->surfels[side][start + w], beyond = window->beyond[start + w];
+        Word left = surfels;
+        if (search) left = beyond | count_near(window, side, plane, row, w, around, surfels & ~beyond, search);
         for (; left; left &= left - 1) {
             const int bit = lowest(left);
-            const uint8_t code = code_at(around, w, bit);
+            const uint8_t code = code_at(around, bit);
             if (search) search->counts[((side + 1) * (search->distances + 1) - 1) * CODES + code]++;
             if (list->size++ >= list->room) continue;
             const int32_t x = (int32_t)(place[2] + w * BITS + bit);
-            const uint8_t is_beyond = beyond[w] >> bit & 1;
-            list->surfels[list->size - 1] = (Surfel){{place[0], place[1], x}, code, is_beyond};
+            list->surfels[list->size - 1] = (Surfel){{place[0], place[1], x}, code, beyond >> bit & 1};
         }
     }
 }
+
+/* --- Organs -------------------------------------------------------------------------- */
 
 /* How many planes a window counts, and how many words it needs for them. */
 static int64_t plan(const Box *box, int64_t reach, int64_t *planes, Window *window)
@@ -497,15 +517,14 @@ static int64_t plan(const Box *box, int64_t reach, int64_t *planes, Window *wind
     window->rows = box->to[1] - box->from[1] + 1;
     window->words = (box->to[2] - box->from[2]) / BITS + 1;
     const int64_t plane = window->rows * window->words;
-    *planes = budget / (6 * plane); /* as many arrays of planes are in a window */
+    *planes = budget / (6 * plane); /* as many arrays of planes are in use */
     /* Outer planes are filled twice, so they must not be most of a window. */
     if (*planes < 4 * reach + 4) *planes = 4 * reach + 4;
     if (*planes > depth) *planes = depth;
     window->planes = *planes + 2 * reach < depth ? *planes + 2 * reach : depth;
-    const int64_t voxels = (window->planes + 1) * (window->rows + 1) * window->words;
-    /* Of a row, the half width has four bytes, and each of three flags one. */
-    const int64_t flags = 7 * (window->planes + 1) * (window->rows + 1) / (int64_t)sizeof(Word) + 1;
-    return 2 * voxels + 4 * window->planes * plane + window->words + flags;
+    window->size = ((window->planes + 1) * window->rows + 1) * window->words;
+    const int64_t left = *planes * plane * (int64_t)(sizeof(Left) / sizeof(Word));
+    return left + 6 * window->size + 2 + window->words + window->size / window->words;
 }
 
 /* How many planes the ball reaches into, and the steps of a search; -1 if they make no sense. */
@@ -534,46 +553,30 @@ API int64_t words_needed(const Box *box, const BallRow *ball, int64_t ball_size,
     return reach < 0 ? -1 : plan(box, reach, &planes, &window);
 }
 
-/* The bits of some planes, and the numbers of voxels in those that are counted. Returns 0,
- * or -1 if a map is broken. */
-static int fill_window(Window *window, const Map maps[2], const uint8_t is_organ[CODES],
-                       int64_t height, int64_t width, const Box *box, int64_t first,
+/* The bits of some planes, the first of which is behind slice `first - 1`; of the slices that
+ * are counted, the numbers of voxels. Returns 0, or -1 if a map is broken. */
+static int fill_window(const Window *window, const Map *const maps[2],
+                       const uint8_t is_organ[CODES], const Box *box, int64_t first,
                        int64_t counted_from, int64_t counted_to, int64_t voxels[3])
 {
-    const int64_t words = window->words, rows = window->rows + 1; /* of voxels */
-    memset(window->has_voxels, 0, (size_t)((window->planes + 1) * rows));
-    memset(window->has_surfels, 0, (size_t)(window->planes * window->rows));
-    for (int side = 0; side < 2; side++)
-        memset(window->voxels[side], 0, (size_t)((window->planes + 1) * rows * words) * sizeof(Word));
-    for (int64_t plane = 0; plane <= window->planes; plane++) {
-        const int64_t z = first + plane - 1;
-        if (z < box->from[0] || z >= box->to[0]) continue;
-        for (int64_t y = box->from[1]; y < box->to[1]; y++) {
-            const int64_t at = plane * rows + y - box->from[1] + 1;
-            Word *bits[2] = {window->voxels[0] + at * words, window->voxels[1] + at * words};
+    for (int side = 0; side < 2; side++) {
+        memset(window->voxels[side] - 1, 0, (size_t)(window->size + 1) * sizeof(Word));
+        for (int64_t plane = -1; plane < window->planes; plane++) {
+            const int64_t z = first + plane;
+            if (z < box->from[0] || z >= box->to[0]) continue;
             const int is_counted = z >= counted_from && z < counted_to;
-            for (int side = 0; side < 2; side++) {
-                const int64_t count = unpack_bits(&maps[side], z * height + y, width, is_organ, box, bits[side]);
+            Word *bits = window->voxels[side] + place_of(window, plane, 0);
+            for (int64_t y = box->from[1]; y < box->to[1]; y++, bits += window->words) {
+                const int64_t count = unpack_bits(maps[side], z * maps[side]->height + y, is_organ, box, bits);
                 if (count < 0) return -1;
-                window->has_voxels[at] |= (uint8_t)((count > 0) << side);
                 if (is_counted) voxels[side] += count;
             }
-            if (window->has_voxels[at] < 3 || !is_counted) continue;
-            for (int64_t w = 0; w < words; w++) voxels[2] += count_bits(bits[0][w] & bits[1][w]);
         }
+        find_surfels(window, side);
     }
-    for (int64_t plane = 0; plane < window->planes; plane++)
-        for (int64_t row = 0; row < window->rows; row++) {
-            const uint8_t *behind = window->has_voxels + (plane + 1) * rows + row;
-            const int has_any = behind[0] | behind[1] | behind[-rows] | behind[1 - rows];
-            const int64_t at = plane * window->rows + row;
-            for (int side = 0; side < 2; side++) {
-                if (!(has_any >> side & 1)) continue;
-                const Around around = around_row(window, side, plane, row);
-                if (find_surfels(&around, words, window->surfels[side] + at * words))
-                    window->has_surfels[at] |= (uint8_t)(1 << side);
-            }
-        }
+    const int64_t end = place_of(window, counted_to - first, -1);
+    for (int64_t at = place_of(window, counted_from - first, -1); at < end; at++)
+        voxels[2] += count_bits(window->voxels[0][at] & window->voxels[1][at]);
     return 0;
 }
 
@@ -584,63 +587,60 @@ static int fill_window(Window *window, const Map maps[2], const uint8_t is_organ
  * other map within the ball, whose rows are sorted, the widest first. lists: two, or NULL;
  * search: or NULL, see list_row. Returns 0, or -1 if `memory` is less than words_needed()
  * says, the arguments make no sense, or a map is broken. */
-API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t width,
+API int compare_labels(const Map *first_map, const Map *second_map,
                        const uint8_t is_organ[CODES], const Box *box, const BallRow *ball,
                        int64_t ball_size, Word *memory, int64_t memory_words, int64_t voxels[3],
                        int64_t counts[2][CODES], List *lists, Search *search)
 {
-    const Map maps[2] = {first_map, second_map};
+    const Map *const maps[2] = {first_map, second_map};
     int64_t all_codes[LANES][CODES] = {{0}}, beyond_codes[LANES][CODES] = {{0}};
     Window window;
     memset(voxels, 0, 3 * sizeof *voxels);
     memset(counts, 0, 2 * sizeof *counts);
-    if (height < 1 || width < 1 || width >> X_BITS || box->from[0] < 0 || box->from[1] < 0
-        || box->from[2] < 0 || box->to[1] > height || box->to[2] > width) return -1;
+    for (int side = 0; side < 2; side++) {
+        const Map *map = maps[side];
+        if (map->height < 1 || map->height >> 31 || map->width < 1 || map->width >> X_BITS) return -1;
+        const int64_t sizes[3] = {map->row_count / map->height, map->height, map->width};
+        for (int axis = 0; axis < 3; axis++)
+            if (box->from[axis] < 0 || box->to[axis] > sizes[axis] || sizes[axis] >> 31) return -1;
+    }
     for (int axis = 0; axis < 3; axis++)
         if (box->from[axis] >= box->to[axis]) return 0;
-    for (int side = 0; side < 2; side++)
-        if (box->to[0] > maps[side].row_count / height) return -1;
     const int64_t depth = box->to[0] - box->from[0] + 1; /* planes of corners */
     int64_t planes, reach = reach_of(ball, ball_size, search);
     if (reach < 0) return -1;
     if (reach > depth) reach = depth;
     if (memory_words < plan(box, reach, &planes, &window)) return -1;
-    const int64_t most = window.planes, size = most * window.rows * window.words;
+    window.left = (Left *)memory, memory += planes * window.rows * window.words * (int64_t)(sizeof(Left) / sizeof(Word));
     for (int side = 0; side < 2; side++) {
-        window.voxels[side] = memory, memory += (most + 1) * (window.rows + 1) * window.words;
-        window.surfels[side] = memory, memory += size;
+        window.voxels[side] = memory + 1, memory += window.size + 1;
+        window.surfels[side] = memory, memory += window.size;
     }
-    window.beyond = memory, memory += size;
-    window.wide = memory, memory += size;
+    window.wide = memory, memory += window.size;
+    window.beyond = memory, memory += window.size;
     window.spare = memory, memory += window.words;
     window.half_widths = (int32_t *)memory;
-    window.has_beyond = (uint8_t *)(window.half_widths + most * window.rows);
-    window.has_surfels = window.has_beyond + most * window.rows;
-    window.has_voxels = window.has_surfels + most * window.rows;
     for (int64_t start = 0; start < depth; start += planes) {
         const int64_t end = start + planes < depth ? start + planes : depth;
         const int64_t from = start > reach ? start - reach : 0;
         const int64_t to = end + reach < depth ? end + reach : depth;
         window.planes = to - from;
-        if (fill_window(&window, maps, is_organ, height, width, box, box->from[0] + from,
+        window.size = place_of(&window, window.planes, 0);
+        if (fill_window(&window, maps, is_organ, box, box->from[0] + from,
                         box->from[0] + start, box->from[0] + end, voxels)) return -1;
         for (int side = 0; side < 2; side++) {
-            find_beyond(&window, start - from, end - from, ball, ball_size, side);
+            int64_t left = count_surfels(&window, side, start - from, end - from, all_codes);
+            left = drop_near(&window, side, ball, ball_size, left);
+            for (int64_t k = 0; k < left; k++)
+                count_codes(around_word(&window, side, window.left[k].at), window.left[k].surfels, beyond_codes);
+            if (!lists) continue;
+            memset(window.beyond, 0, (size_t)window.size * sizeof(Word));
+            for (int64_t k = 0; k < left; k++) window.beyond[window.left[k].at] = window.left[k].surfels;
             for (int64_t plane = start - from; plane < end - from; plane++)
                 for (int64_t row = 0; row < window.rows; row++) {
-                    const int64_t at = plane * window.rows + row;
-                    if (!(window.has_surfels[at] >> side & 1)) continue;
-                    const Around around = around_row(&window, side, plane, row);
-                    const Word *surfels = window.surfels[side] + at * window.words;
-                    const Word *beyond = window.beyond + at * window.words;
-                    for (int64_t w = 0; w < window.words; w++) {
-                        if (surfels[w]) count_codes(&around, w, surfels[w], all_codes);
-                        if (window.has_beyond[at] && beyond[w]) count_codes(&around, w, beyond[w], beyond_codes);
-                    }
-                    if (!lists) continue;
                     const int32_t place[3] = {(int32_t)(box->from[0] + from + plane),
                                               (int32_t)(box->from[1] + row), (int32_t)box->from[2]};
-                    list_row(&window, side, plane, row, &around, place, search, &lists[side]);
+                    list_row(&window, side, plane, row, place, search, &lists[side]);
                 }
         }
     }

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 143644415
+VERSION = 157646038
 """Of the kernel that this file can call, as in ``kernel.c``."""
 
 PLAIN = "FLARE_PLAIN"
@@ -28,8 +28,10 @@ class KernelMap(Structure):
     """A packed label map."""
 
     _fields_ = (
-        *(("items", c_void_p), ("starts", c_void_p)),
+        *(("items", c_void_p), ("starts", c_void_p), ("boxes", c_void_p)),
+        *(("item_room", c_int64), ("row_room", c_int64)),
         *(("item_count", c_int64), ("row_count", c_int64)),
+        *(("height", c_int64), ("width", c_int64)),
     )
 
 
@@ -64,14 +66,14 @@ def _library() -> ctypes.CDLL | str:
         return f"it cannot be loaded ({error})"
     if version != VERSION:
         return f"it is of version {version}, expected {VERSION}"
-    array, size = c_void_p, c_int64
-    library.pack_rows.argtypes = [array, *[size] * 4, array, size, array, array]
-    library.unpack_rows.argtypes = (KernelMap, size, size, size, array)
+    array, size, label_map = c_void_p, c_int64, POINTER(KernelMap)
+    library.pack_rows.argtypes = (label_map, array, size)
+    library.unpack_rows.argtypes = (label_map, size, size, array)
     library.words_needed.argtypes = (array, array, size, POINTER(KernelSearch))
     library.words_needed.restype = c_int64
     library.compare_labels.argtypes = [
-        *(KernelMap, KernelMap, size, size),  # height, width
-        *(array, array, array, size, array, size),  # labels, box, ball, memory
+        *(label_map, label_map, array, array),  # labels, box
+        *(array, size, array, size),  # ball, memory
         *(array, array, POINTER(KernelList), POINTER(KernelSearch)),  # results
     ]
     return library

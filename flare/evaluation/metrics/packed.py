@@ -55,68 +55,52 @@ class PackedMap(VoxelMap):
     def __init__(self, shape: tuple[int, int, int]) -> None:
         super().__init__(shape)
         depth, height, width = shape
-        self._rows = depth * height
-        self._items_of_row = (width + 3) // 4
-        self._parts: list[npt.NDArray[np.uint32]] = []
         self._items = np.empty(0, dtype=np.uint32)
-        self._starts = np.zeros(self._rows + 1, dtype=np.uint32)
-        self._filled = 0
-        # NumPy takes as long to tell an address as the kernel for hundreds of rows.
-        self._addresses = address(self._starts), address(self._boxes)
-        self._items_address = 0
-        self._parameter: KernelMap | None = None
+        self._starts = np.zeros(depth * height + 1, dtype=np.uint32)
+        self._map = KernelMap(
+            starts=address(self._starts),
+            boxes=address(self._boxes),
+            row_room=depth * height,
+            height=height,
+            width=width,
+        )
 
     def add(self, voxels: Bytes) -> None:
         """Take the next whole rows: shape (rows * width,)."""
-        _, height, width = self.shape
+        packed, width = self._map, self.shape[2]
         rows = voxels.size // width
-        if rows * width != voxels.size or self._filled + rows > self._rows:
+        if rows * width != voxels.size or packed.row_count + rows > packed.row_room:
             raise ValueError("a packed label map is filled with whole rows, each once")
-        room = rows * self._items_of_row
-        if self._items.size < room:
-            self._items = np.empty(room, dtype=np.uint32)
-            self._items_address = address(self._items)
+        room = packed.item_count + rows * ((width + 3) // 4)
+        if room > packed.item_room:
+            self._move(np.empty(2 * room, dtype=np.uint32))
         voxels = np.ascontiguousarray(voxels, dtype=np.uint8)
-        first, end = self._filled, self._filled + rows
-        starts, boxes = self._addresses
-        if kernel().pack_rows(
-            address(voxels),
-            first,
-            rows,
-            height,
-            width,
-            self._items_address,
-            room,
-            starts + first * self._starts.itemsize,
-            boxes,
-        ):
+        if kernel().pack_rows(packed, address(voxels), rows):
             raise ValueError(f"a label map of shape {self.shape} cannot be packed")
-        size = int(self._starts[end]) - int(self._starts[first])
-        self._parts.append(self._items[:size].copy())
-        self._filled = end
-        if end == self._rows:
-            self._items = np.concatenate(self._parts)
-            self._parts.clear()
-            items = address(self._items), starts
-            self._parameter = KernelMap(*items, self._items.size, self._rows)
+        if packed.row_count == packed.row_room:
+            self._move(np.empty(packed.item_count, dtype=np.uint32))
+
+    def _move(self, items: npt.NDArray[np.uint32]) -> None:
+        """Hold the items in another array, which may be larger or smaller."""
+        packed = self._map
+        items[: packed.item_count] = self._items[: packed.item_count]
+        self._items, packed.items, packed.item_room = items, address(items), items.size
 
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""
         depth, height, width = self.shape
         start, stop, _ = part.indices(depth)
         labels: Labels = np.empty((max(0, stop - start), height, width), dtype=np.uint8)
-        rows = len(labels) * height
-        if kernel().unpack_rows(
-            self.as_parameter(), start * height, rows, width, address(labels)
-        ):
+        place = start * height, len(labels) * height
+        if kernel().unpack_rows(self.as_parameter(), *place, address(labels)):
             raise ValueError("a packed label map is broken")
         return labels
 
     def as_parameter(self) -> KernelMap:
         """The map as the kernel gets it, once it is full."""
-        if self._parameter is None:
+        if self._map.row_count < self._map.row_room:
             raise ValueError("a packed label map is compared when all rows are there")
-        return self._parameter
+        return self._map
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +153,6 @@ class PackedPair(LabelPair):
     ) -> Tally:
         """Count the organ; lists are filled, and the counts of a search grow."""
         library = kernel()
-        _, height, width = self.maps[0].shape
         # Small arrays of ctypes, whose addresses it knows.
         ends = (c_int64 * 6)(*start_of(self.box), *stop_of(self.box))
         is_organ = (c_uint8 * 256)()
@@ -183,8 +166,6 @@ class PackedPair(LabelPair):
         if library.compare_labels(
             self.maps[0].as_parameter(),
             self.maps[1].as_parameter(),
-            height,
-            width,
             is_organ,
             ends,
             *reach,

@@ -27,7 +27,7 @@ from flare.evaluation.metrics.tally import LabelPair
 from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
-from flare.results.scores import CaseScore, FreeCases, OrganScore, statistics
+from flare.results.scores import CaseScore, FreeCases, OrganScore, mean
 
 PACKED_BYTES = 2
 """Memory for each voxel of a case, where its maps are packed: hardly any, but a map of
@@ -87,6 +87,7 @@ def score_labels(
     pair = MapPair(reference.voxels, prediction.voxels, reference.grid.spacing)
     present = (*reference.present, *prediction.present)
     tolerances, scores = organ_tolerances(challenge), []
+    has_distances = _has_distances(challenge)
     for organ in challenge.organs:
         values = []
         for labels in organ.structures(present):
@@ -96,15 +97,13 @@ def score_labels(
                 cut,
                 tolerances[organ.name],
                 challenge.smallest_dsc_for_nsd,
-                has_distances=_has_distances(challenge),
+                has_distances=has_distances,
             )
             lesions = lesion_values(cut, organ, challenge)
             structure = _structure_values(agreement, lesions, reference.grid, challenge)
             values.append(structure)
         names = filter(organ.has, challenge.metrics)
-        by_metric = {
-            name: statistics([part[name] for part in values])["mean"] for name in names
-        }
+        by_metric = {name: mean([part[name] for part in values]) for name in names}
         scores.append(OrganScore(organ=organ.name, by_metric=by_metric))
     return tuple(scores)
 
@@ -191,9 +190,9 @@ def lesion_values(
     pair: LabelPair, organ: Organ, challenge: Challenge
 ) -> dict[str, float | None]:
     """The value of each metric of lesions, if the organ has a definition for them."""
-    metrics = challenge.lesion_metrics
-    if not (organ.lesions and metrics):
+    if not (organ.lesions and challenge.lesion_metrics):
         return {}
+    metrics = challenge.lesion_metrics
     # Not at the top: an evaluation without lesions starts sooner.
     from flare.evaluation.lesions.case import Surfaces, lesions_of
 
@@ -266,7 +265,7 @@ def _means(
     means = {}
     for name in challenge.metrics:
         values = [s.by_metric[name] for s in counted if name in s.by_metric]
-        means[name] = statistics(values)["mean"]
+        means[name] = mean(values)
     return means
 
 
