@@ -1,4 +1,4 @@
-"""A surfel, the element of a surface: its area, and a list of all with their places.
+"""The area of a surfel, the element of a surface.
 
 A surfel has a code, which tells which of the eight voxels around a corner belong to the
 organ, see `flare.evaluation.metrics.plain`. Its area depends on the code and on the
@@ -7,17 +7,13 @@ voxel size alone.
 
 from __future__ import annotations
 
-import math
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Floats, Indices, Mask, Spacing
-from flare.evaluation.metrics.tally import LabelPair
+from flare.evaluation.metrics.arrays import Floats, Indices, Spacing
 
 
 @lru_cache(maxsize=256)
@@ -61,38 +57,3 @@ def surfel_normals() -> tuple[Indices, Floats]:
     spec.loader.exec_module(tables)
     normals = tables._NEIGHBOUR_CODE_TO_NORMALS
     return np.arange(256).repeat([*map(len, normals)]), np.concatenate(normals)
-
-
-class Surface(NamedTuple):
-    """The surfels of one mask."""
-
-    corners: npt.NDArray[np.int32]
-    """Shape (n, 3): as those of `flare.evaluation.metrics.tally.Surfels`."""
-    areas: Floats
-    """Shape (n,), in mm2."""
-    is_beyond: Mask
-    """Shape (n,): farther than the tolerance from the other surface?"""
-
-    @property
-    def area(self) -> float:
-        """The area of all surfels, in mm2."""
-        return math.fsum(self.areas)
-
-    @property
-    def area_beyond(self) -> float:
-        """The area of the surfels that are beyond the tolerance, in mm2."""
-        return math.fsum(self.areas[self.is_beyond])
-
-
-def locate_surfels(pair: LabelPair, tolerance: float) -> tuple[Surface, Surface]:
-    """List the surfels that an NSD is made of: of the reference, and of the prediction.
-
-    The tolerance is in mm. One minus the share of the area that is beyond it is the NSD
-    of `flare.evaluation.metrics.comparison`.
-    """
-    areas = surfel_areas(pair.spacing)
-    reference, prediction = (
-        Surface(surfels.corners, areas[surfels.codes], surfels.is_beyond)
-        for surfels in pair.surfels(tolerance)
-    )
-    return reference, prediction

@@ -30,8 +30,7 @@ from flare.evaluation.metrics.arrays import (
     mask_of,
 )
 from flare.evaluation.metrics.pairs import MapPair, map_of
-from flare.evaluation.metrics.surfels import Surface, locate_surfels
-from flare.evaluation.metrics.tally import Voxels
+from flare.evaluation.metrics.tally import Surfels, Voxels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
 from flare.evaluation.submission.match import CasePair
 from flare.reports.cases.drawing import FieldOfView
@@ -349,14 +348,14 @@ def _look_at_organ(
 
 def _locate_surfels(
     case: _TurnedCase, organ: Organ, part: Slices | None
-) -> tuple[Surface, Surface]:
+) -> tuple[Surfels, Surfels]:
     """The surfels of an organ in both label maps, in the slices that were scored."""
     pair = case.pairs[organ.name]
     if part:
         index = (slice(None),) * part.axis + (part.slices,)
         maps = case.reference[index], case.prediction[index]
         pair = _pair_of(*maps, case.spacing).cut(pair.labels)
-    surfaces = locate_surfels(pair, case.tolerances[organ.name])
+    surfaces = pair.surfels(case.tolerances[organ.name])
     if part:
         for surface in surfaces:
             surface.corners[:, part.axis] += part.slices.start

@@ -81,7 +81,7 @@ def surface_views(finding: CaseFinding) -> list[Image]:
     for organ in finding.organs:
         if surfaces := organ.surfaces:
             for side in (surfaces.reference, surfaces.prediction):
-                corners.append(side.surface.corners)
+                corners.append(side.surfels.corners)
                 bands.append(_bands(side))
     starts = np.array([part.start for part in finding.field.box], dtype=np.int32)
     all_corners, all_bands = np.concatenate(corners) - starts, np.concatenate(bands)
@@ -91,8 +91,8 @@ def surface_views(finding: CaseFinding) -> list[Image]:
 
 def _bands(side: Side) -> Image:
     """The band of each surfel: 0 within the tolerance, then 1 to 3; shape (n,)."""
-    bands = np.zeros(side.surface.areas.size, dtype=np.uint8)
-    is_beyond = side.surface.is_beyond
+    bands = np.zeros(side.surfels.codes.size, dtype=np.uint8)
+    is_beyond = side.surfels.is_beyond
     bands[is_beyond] = 1 + np.digitize(side.distances, BANDS_MM, right=True)
     return bands
 

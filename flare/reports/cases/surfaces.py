@@ -18,7 +18,8 @@ from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from flare.evaluation.metrics.arrays import Mask, Spacing, start_of
-from flare.evaluation.metrics.surfels import Surface
+from flare.evaluation.metrics.surfels import surfel_areas
+from flare.evaluation.metrics.tally import Surfels
 
 Weights = npt.NDArray[np.float64]
 """A weight for each slice; shape (slices,)."""
@@ -54,11 +55,15 @@ class Component:
     """The slices that hold most of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """The surface of an organ in one label map, beside that in the other one."""
 
-    surface: Surface
+    surfels: Surfels
+    area: float
+    """The area of all surfels, in mm2."""
+    area_beyond: float
+    """The area of the surfels that are beyond the tolerance, in mm2."""
     distances: npt.NDArray[np.float64]
     """The distances in mm of its surfels that are beyond the tolerance; infinite if the
     other label map lacks the organ."""
@@ -76,9 +81,8 @@ class OrganSurfaces:
     @property
     def nsd(self) -> float | None:
         """The share of both that is within the tolerance; None without any surface."""
-        reference, prediction = self.reference.surface, self.prediction.surface
-        area = reference.area + prediction.area
-        beyond = reference.area_beyond + prediction.area_beyond
+        area = self.reference.area + self.prediction.area
+        beyond = self.reference.area_beyond + self.prediction.area_beyond
         return 1 - beyond / area if area else None
 
     @property
@@ -92,7 +96,7 @@ class OrganSurfaces:
 
 
 def compare_surfaces(
-    surfels: tuple[Surface, Surface],
+    surfels: tuple[Surfels, Surfels],
     masks: tuple[Mask, Mask],
     box: tuple[slice, slice, slice],
     spacing: Spacing,
@@ -108,7 +112,7 @@ def compare_surfaces(
     """
     box_start = np.array([part.start for part in box])
     measures = [_distance_function(surface, spacing) for surface in surfels]
-    sides = []
+    area_of_code, sides = surfel_areas(spacing), []
     for number, opposite in ((0, 1), (1, 0)):
         surface, mask, measure = surfels[number], masks[number], measures[opposite]
         distances = measure(surface.corners[surface.is_beyond], np.inf)
@@ -117,7 +121,15 @@ def compare_surfaces(
         pieces: tuple[Component, ...] = ()
         if has_pieces:
             pieces = _far_pieces(mask, masks[opposite], box_start, surface, distances)
-        sides.append(Side(surface, distances, pieces))
+        areas = area_of_code[surface.codes]
+        side = Side(
+            surfels=surface,
+            area=math.fsum(areas),
+            area_beyond=math.fsum(areas[surface.is_beyond]),
+            distances=distances,
+            pieces=pieces,
+        )
+        sides.append(side)
     return OrganSurfaces(*sides)
 
 
@@ -126,8 +138,8 @@ DistanceFunction = Callable[[npt.NDArray[Any], float], npt.NDArray[np.float64]]
 the points in mm; infinite beyond the limit."""
 
 
-def _distance_function(surface: Surface, spacing: Spacing) -> DistanceFunction:
-    if not surface.areas.size:
+def _distance_function(surface: Surfels, spacing: Spacing) -> DistanceFunction:
+    if not surface.codes.size:
         return lambda points, _: np.full(len(points), np.inf)
     corners = surface.corners * np.array(spacing)
     # A tree of this kind is built in no time.
@@ -144,7 +156,7 @@ def _far_pieces(
     mask: Mask,
     other: Mask,
     box_start: npt.NDArray[np.integer],
-    surface: Surface,
+    surface: Surfels,
     distances: npt.NDArray[np.float64],
 ) -> tuple[Component, ...]:
     """Find pieces of a mask that lie far from the other one, the largest first.

@@ -7,7 +7,7 @@ import pytest
 from surface_distance.lookup_tables import create_table_neighbour_code_to_surface_area
 
 from flare.evaluation.metrics.pairs import pair_of_masks
-from flare.evaluation.metrics.surfels import locate_surfels, surfel_areas
+from flare.evaluation.metrics.surfels import surfel_areas
 from tests.evaluation.metrics.drawn import SPACINGS, small_pairs
 from tests.oracles import brute_force_nsd, squares
 from tests.oracles import surfels as all_surfels
@@ -31,16 +31,19 @@ def test_a_single_voxel_inside_has_a_triangle_of_half_voxels():
 @pytest.mark.parametrize("pair", [*small_pairs(range(60))])
 def test_places_areas_and_what_is_beyond_are_those_of_the_oracle(pair):
     *masks, spacing, tolerance = pair
-    found = locate_surfels(pair_of_masks(*masks, spacing), tolerance)
+    found = pair_of_masks(*masks, spacing).surfels(tolerance)
+    areas = [surfel_areas(spacing)[surface.codes] for surface in found]
 
     expected = [all_surfels(mask, spacing) for mask in masks]
     apart = np.sqrt(squares(*(list(own) for own in expected), spacing))
-    for surface, own, nearest in zip(
-        found, expected, (apart.min(axis=1), apart.min(axis=0)), strict=True
+    nearest_of_both = apart.min(axis=1), apart.min(axis=0)
+    for surface, sizes, own, nearest in zip(
+        found, areas, expected, nearest_of_both, strict=True
     ):
         corners = list(map(tuple, surface.corners.tolist()))
-        assert dict(zip(corners, surface.areas, strict=True)) == pytest.approx(own)
+        assert dict(zip(corners, sizes, strict=True)) == pytest.approx(own)
         is_beyond = dict(zip(corners, surface.is_beyond.tolist(), strict=True))
         assert is_beyond == dict(zip(own, (nearest > tolerance).tolist(), strict=True))
-    within = 1 - sum(s.area_beyond for s in found) / sum(s.area for s in found)
+    beyond = [a[s.is_beyond].sum() for a, s in zip(areas, found, strict=True)]
+    within = 1 - sum(beyond) / sum(map(sum, areas))
     assert within == pytest.approx(brute_force_nsd(*masks, spacing, tolerance))

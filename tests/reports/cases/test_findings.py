@@ -167,7 +167,7 @@ def test_what_is_coloured_is_what_nsd_counts(tmp_path, shift):
         for side, corners, expected in zip(
             (surfaces.reference, surfaces.prediction), own, nearest, strict=True
         ):
-            surface, far = side.surface, side.distances
+            surface, far = side.surfels, side.distances
             is_beyond = expected > organ.tolerance_mm
             beyond = [c for c, b in zip(corners, is_beyond, strict=True) if b]
             found_beyond = surface.corners[surface.is_beyond]
@@ -201,7 +201,7 @@ def test_organs_of_a_z_range_are_looked_at_where_they_are_scored(
     masks = [(labels == 5)[first:end] for labels in (reference, prediction)]
     nsd = flare.normalized_surface_dice(*masks, SLOT["spacing"], organ.tolerance_mm)
     assert organ.surfaces.nsd == pytest.approx(nsd)
-    assert organ.surfaces.reference.surface.corners[:, 0].min() == first
+    assert organ.surfaces.reference.surfels.corners[:, 0].min() == first
     assert notes(found) == [
         f"aorta: scored in slices {first + 1} to {end} alone, by the rules"
     ]

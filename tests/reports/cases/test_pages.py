@@ -201,7 +201,7 @@ def told(found):
     pictures = [(own.title, paths_of(own)) for own in plane_pictures(found)]
     surfaces = found.organs[0].surfaces
     corners = [
-        side.surface.corners.tolist()
+        side.surfels.corners.tolist()
         for side in (surfaces.reference, surfaces.prediction)
     ]
     return pictures, organ_table(found), [*map(sorted, corners)]
