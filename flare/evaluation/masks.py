@@ -207,7 +207,7 @@ def _distance(
     value = metric(agreement)
     if value is not None:
         return value
-    if not agreement.reference_voxels and not agreement.prediction_voxels:
+    if not any(agreement.voxels):
         return 0.0
     return diagonal_mm(pair.maps[0].shape, pair.spacing)
 

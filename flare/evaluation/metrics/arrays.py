@@ -25,9 +25,6 @@ EMPTY: Box = (slice(0, 0), slice(0, 0), slice(0, 0))
 WHOLE = slice(None)
 """All slices of a map."""
 
-NO_LABEL = 256
-"""No voxel has it, as it fits into no byte."""
-
 Bytes = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]
@@ -36,10 +33,8 @@ Floats = npt.NDArray[np.float64]
 
 def mask_of(voxels: Labels, labels: Iterable[int]) -> Mask:
     """The voxels that have one of some labels, in an array of any shape."""
-    # Of one label, as most organs have, nothing but a comparison.
-    first, *further = (*labels,) or (NO_LABEL,)
-    mask: Mask = voxels == first
-    for label in further:
+    mask: Mask = np.zeros(voxels.shape, dtype=np.bool_)
+    for label in labels:
         mask |= voxels == label
     return mask
 

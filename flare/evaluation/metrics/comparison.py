@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from flare.evaluation.metrics.arrays import Spacing
 from flare.evaluation.metrics.surfels import surfel_areas
-from flare.evaluation.metrics.tally import LabelPair, Tally
+from flare.evaluation.metrics.tally import LabelPair, Tally, Voxels
 
 if TYPE_CHECKING:
     from flare.evaluation.metrics.distances import Sides
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 class Agreement:
     """How well an organ of a prediction agrees with the reference."""
 
-    reference_voxels: int
-    prediction_voxels: int
-    dsc: float
+    voxels: Voxels
     nsd: float
     distances: Sides | None = None
     """The distances of both surfaces, if they were asked for and both maps have the
@@ -52,13 +50,8 @@ def compare_organ(
 
         distances = sides_of(pair)
     is_too_small = voxels.dsc < smallest_dsc
-    return Agreement(
-        reference_voxels=voxels.reference,
-        prediction_voxels=voxels.prediction,
-        dsc=voxels.dsc,
-        nsd=0.0 if is_too_small else surface_dice(counts, pair.spacing),
-        distances=distances,
-    )
+    nsd = 0.0 if is_too_small else surface_dice(counts, pair.spacing)
+    return Agreement(voxels=voxels, nsd=nsd, distances=distances)
 
 
 def surface_dice(counts: Tally, spacing: Spacing) -> float:
@@ -97,7 +90,7 @@ def volume_difference(agreement: Agreement) -> float:
 
     Where there is no reference to relate it to, a prediction is 1 too large.
     """
-    reference, prediction = agreement.reference_voxels, agreement.prediction_voxels
-    if not reference:
-        return float(prediction > 0)
-    return (prediction - reference) / reference
+    voxels = agreement.voxels
+    if not voxels.reference:
+        return float(voxels.prediction > 0)
+    return (voxels.prediction - voxels.reference) / voxels.reference

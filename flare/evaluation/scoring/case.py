@@ -115,9 +115,12 @@ def _structure_values(
     challenge: Challenge,
 ) -> Mapping[str, float | None]:
     """The value of each metric, to which the rules have been applied."""
-    values: dict[str, float | None] = {"dsc": agreement.dsc, "nsd": agreement.nsd}
-    voxels = (agreement.reference_voxels, agreement.prediction_voxels)
-    absent_value = challenge.absent_organs.of(*voxels)
+    values: dict[str, float | None] = {
+        "dsc": agreement.voxels.dsc,
+        "nsd": agreement.nsd,
+    }
+    voxels = agreement.voxels
+    absent_value = challenge.absent_organs.of(voxels.reference, voxels.prediction)
     if absent_value == LEFT_OUT:
         return _values_left_out(lesions, challenge)
     values |= lesions

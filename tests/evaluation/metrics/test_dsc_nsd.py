@@ -125,8 +125,8 @@ def test_nsd_is_0_where_the_dsc_is_too_small():
         for least in (0.0501, 0.05, 0.0)
     )
     assert max(side.within(0.95) for side in low.distances) > 0
-    assert (low.reference_voxels, low.prediction_voxels) == (40, 40)
-    assert (low.dsc, low.nsd) == (0.05, 0.0)
+    assert low.voxels == (40, 40, 2)
+    assert (low.voxels.dsc, low.nsd) == (0.05, 0.0)
     assert same.nsd == usual.nsd > 0
 
 
@@ -171,9 +171,8 @@ def test_many_labels_with_tolerances_of_their_own():
         nsd = brute_force_nsd(*masks, (1.0, 0.9, 0.8), tolerance)
         found = compare_organ(pair.cut((label,)), tolerance)
         assert found.nsd == approx(nsd)
-        assert found.dsc == brute_force_dsc(*masks)
-        voxels = found.reference_voxels, found.prediction_voxels
-        assert voxels == tuple(np.count_nonzero(mask) for mask in masks)
+        assert found.voxels.dsc == brute_force_dsc(*masks)
+        assert found.voxels[:2] == tuple(np.count_nonzero(mask) for mask in masks)
 
 
 # --- Properties -------------------------------------------------------------------

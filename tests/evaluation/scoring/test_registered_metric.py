@@ -28,8 +28,8 @@ def challenge(monkeypatch):
     """FLARE21 with a metric that counts by how many voxels sizes differ, in mm."""
     fake = ModuleType("flare.evaluation.metrics.fake")
     fake.difference = lambda found: (
-        2.0 * (found.prediction_voxels - found.reference_voxels)
-        if found.reference_voxels and found.prediction_voxels
+        2.0 * (found.voxels.prediction - found.voxels.reference)
+        if found.voxels.reference and found.voxels.prediction
         else None
     )
     monkeypatch.setitem(sys.modules, fake.__name__, fake)
