@@ -82,38 +82,35 @@ def sides_of(pair: LabelPair) -> Sides:
 
 
 def _side(pair: LabelPair, side: int, near: Near, targets: Near) -> Side:
-    """Sort the distances of the surfels of one mask to those of the other.
+    """The distances of the surfels of one mask to those of the other, sorted.
 
     Each surfel has an entry of its own, as in the official package, whose sums depend
     on their order; only a surface of more than `KEPT` has one entry for equal surfels.
     """
-    far_number = near.counts[-1].sum()
-    far: Iterable[Measured] | None = () if far_number == 0 else None
-    if 0 < far_number <= FEW and targets.counts.sum() <= TREE:
-        far = by_tree(pair, side, near.far)
-    counts = near.counts[:-1]
+    counts, far = near.counts[:-1], _far(pair, side, near, targets)
     if far is None:
-        far, counts = by_planes(pair, side), np.zeros_like(counts)
-    areas, numbers = surfel_areas(pair.spacing), near.counts.sum(axis=0)
-    area = math.fsum(numbers * areas)
+        # Slices measure all surfels, the near ones, too.
+        counts, far = np.zeros_like(counts), by_planes(pair, side)
+    area_of_code, numbers = surfel_areas(pair.spacing), near.counts.sum(axis=0)
+    area = math.fsum(numbers * area_of_code)
     farthest = Farthest(area)
     for surfels in far:
-        farthest.add(surfels.distances, areas.take(surfels.codes))
+        farthest.add(surfels.distances, area_of_code.take(surfels.codes))
     # Complex numbers are sorted by both of their parts: by distance, then by area.
     far_distances, far_areas = farthest.all()
     far_pairs = np.sort(far_distances + 1j * far_areas)
     ranks, codes = counts.nonzero()
-    near_pairs = ring_of(pair.spacing).distances[ranks] + 1j * areas[codes]
+    near_pairs = ring_of(pair.spacing).distances[ranks] + 1j * area_of_code[codes]
     order = np.argsort(near_pairs)
-    near_pairs, near_counts = near_pairs[order], counts[ranks, codes][order]
+    near_pairs, near_sizes = near_pairs[order], counts[ranks, codes][order]
     places = np.searchsorted(far_pairs, near_pairs)
     pairs = np.insert(far_pairs, places, near_pairs)
-    counts = np.insert(np.ones(far_pairs.size, dtype=np.int64), places, near_counts)
+    sizes = np.insert(np.ones(far_pairs.size, dtype=np.int64), places, near_sizes)
     distances, areas = pairs.real, pairs.imag
     if numbers.sum() > KEPT:
-        areas = areas * counts
+        areas = areas * sizes
     else:
-        distances, areas = distances.repeat(counts), areas.repeat(counts)
+        distances, areas = distances.repeat(sizes), areas.repeat(sizes)
         area = float(np.sum(areas))
     return Side(
         distances=distances,
@@ -122,6 +119,17 @@ def _side(pair: LabelPair, side: int, near: Near, targets: Near) -> Side:
         left_out=farthest.left_out,
         moment=farthest.moment,
     )
+
+
+def _far(
+    pair: LabelPair, side: int, near: Near, targets: Near
+) -> Iterable[Measured] | None:
+    """The surfels of one mask that are not near; None if slices have to measure all."""
+    number = near.counts[-1].sum()
+    if number == 0:
+        return ()
+    is_small = number <= FEW and targets.counts.sum() <= TREE
+    return by_tree(pair, side, near.far) if is_small else None
 
 
 class Farthest:

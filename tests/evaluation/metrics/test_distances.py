@@ -66,9 +66,7 @@ def test_single_voxels_five_steps_apart_however_small_or_large_they_are(mm):
     [
         pytest.param("", [1] * 8 + [2] * 8, id="few"),
         pytest.param("distances.KEPT=16", [1] * 8 + [2] * 8, id="as many as are kept"),
-        pytest.param(
-            "distances.KEPT=15", [1] * 6 + [2] * 6, id="one more than are kept"
-        ),
+        pytest.param("distances.KEPT=15", [1] * 6 + [2] * 6, id="one more than that"),
     ],
 )
 def test_each_surfel_has_an_entry_of_its_own_unless_there_are_too_many(
