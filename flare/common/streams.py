@@ -17,7 +17,7 @@ from zlib_ng import zlib_ng
 COMPRESSED_PIECE_BYTES = 2**16
 """The piece of a compressed file that is read at once."""
 
-PIECE_BYTES = 2**21
+PIECE_BYTES = 2**20
 """The piece of content that is handed on at once: it stays in the CPU's cache."""
 
 FIRST_BYTES = 2**9

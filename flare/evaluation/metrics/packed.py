@@ -55,11 +55,15 @@ class PackedMap(VoxelMap):
     def __init__(self, shape: tuple[int, int, int]) -> None:
         super().__init__(shape)
         depth, height, width = shape
-        self._items = np.empty(0, dtype=np.uint32)
+        # Memory is taken where it is written to: for most maps, of a hundredth of this.
+        room = depth * height * ((width + 3) // 4)
+        self._items = np.empty(room, dtype=np.uint32)
         self._starts = np.zeros(depth * height + 1, dtype=np.uint32)
         self._map = KernelMap(
+            items=address(self._items),
             starts=address(self._starts),
             boxes=address(self._boxes),
+            item_room=room,
             row_room=depth * height,
             height=height,
             width=width,
@@ -71,20 +75,12 @@ class PackedMap(VoxelMap):
         rows = voxels.size // width
         if rows * width != voxels.size or packed.row_count + rows > packed.row_room:
             raise ValueError("a packed label map is filled with whole rows, each once")
-        room = packed.item_count + rows * ((width + 3) // 4)
-        if room > packed.item_room:
-            self._move(np.empty(2 * room, dtype=np.uint32))
         voxels = np.ascontiguousarray(voxels, dtype=np.uint8)
         if kernel().pack_rows(packed, address(voxels), rows):
             raise ValueError(f"a label map of shape {self.shape} cannot be packed")
         if packed.row_count == packed.row_room:
-            self._move(np.empty(packed.item_count, dtype=np.uint32))
-
-    def _move(self, items: npt.NDArray[np.uint32]) -> None:
-        """Hold the items in another array, which may be larger or smaller."""
-        packed = self._map
-        items[: packed.item_count] = self._items[: packed.item_count]
-        self._items, packed.items, packed.item_room = items, address(items), items.size
+            self._items.resize(packed.item_count, refcheck=False)
+            packed.items, packed.item_room = address(self._items), packed.item_count
 
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""

@@ -250,8 +250,8 @@ def test_stored_values_are_scaled_as_the_header_says(
 def test_a_wide_type_is_read_in_pieces_and_takes_no_more_memory(tmp_path):
     """Pieces meet within rows; 64-bit numbers do not take eight times the memory."""
     random = np.random.default_rng(5)
-    labels = np.zeros((32, 401, 500), dtype=np.uint8)
-    labels[:, ::20] = random.integers(0, 5, size=(32, 21, 500))
+    labels = np.zeros((16, 401, 500), dtype=np.uint8)
+    labels[:, ::20] = random.integers(0, 5, size=(16, 21, 500))
     peaks = {}
     for dtype in ("u1", "<f8"):
         path = tmp_path / f"{dtype[1:]}.nii.gz"
