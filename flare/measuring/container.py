@@ -23,6 +23,7 @@ from flare.measuring.options import FLARE, Caches, Contract, RunOptions
 from flare.measuring.sampling import ControlGroup, NvmlSource, Sampler, open_gpu
 from flare.results.efficiency_csv import CaseRecord, RunStatus
 from flare.results.limits import MEMORY, NO_GPU, Limits
+from flare.results.scores import present
 from flare.results.team_folder import PREDICTIONS
 from flare.results.traces_csv import TRACES, Trace, area, max_memory_mb, write_trace
 
@@ -313,7 +314,7 @@ def _max_memory(trace: Trace, rule: MaxMemory) -> tuple[float | None, bool]:
 
 
 def _spread(values: Sequence[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
+    numbers = present(values)
     return max(numbers) - min(numbers) if len(numbers) > 1 else None
 
 

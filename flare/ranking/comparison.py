@@ -19,6 +19,7 @@ from flare.common.schema import Count, Is, Share, Text, dump
 from flare.ranking.answers import AnswerColumn, AnswerSheet
 from flare.ranking.ranking_json import shown
 from flare.ranking.ranks import Tau, Values
+from flare.results.scores import present
 from flare.statistics import ALPHA, DRAWS
 from flare.statistics.bootstrap import draw_places, mean_interval, percentiles
 from flare.statistics.paired import holm, mcnemar, steps, two_sided
@@ -122,7 +123,7 @@ class Difference:
     @property
     def present(self) -> list[float]:
         """The gains and losses of the cases that have both scores."""
-        return [value for value in self.gains if value is not None]
+        return present(self.gains)
 
     @property
     def mean_gain(self) -> float | None:

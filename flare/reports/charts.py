@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, product
 from operator import attrgetter
 from typing import Any
@@ -33,6 +33,7 @@ from flare.reports.model import (
     shade,
     table_of,
 )
+from flare.results.scores import present
 from flare.results.traces_csv import MemoryCurve, Point
 
 # --- Axes -------------------------------------------------------------------------
@@ -225,11 +226,6 @@ def spread_chart(
         table=table,
         tips=tips,
     )
-
-
-def present(values: Iterable[float | None]) -> list[float]:
-    """The values that are there."""
-    return [value for value in values if value is not None]
 
 
 def _statistics(values: Sequence[float]) -> list[float]:

@@ -45,6 +45,7 @@ from flare.reports.model import (
     text_cell,
 )
 from flare.reports.scores import INTERVAL, METHOD
+from flare.results.scores import present
 
 ANSWERS_VERDICT = "Only answers are compared: no evaluation has a label map."
 
@@ -306,7 +307,7 @@ def _not_scored(metric: Metric, first: Compared, candidate: Compared) -> set[int
 def _drawn(pair: Difference, left_out: Collection[int]) -> list[float]:
     """The gains and losses of all cases but some."""
     gains = [gain for n, gain in enumerate(pair.gains) if n not in left_out]
-    return [gain for gain in gains if gain is not None]
+    return present(gains)
 
 
 def _gain_text(pair: Difference) -> str:

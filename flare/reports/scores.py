@@ -36,6 +36,7 @@ from flare.reports.model import NO_RESULT, Cell, metric_shade, number_cell
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile, ScoringRecord
+from flare.results.scores import present
 from flare.statistics import DRAWS, SEED
 from flare.statistics.bootstrap import mean_interval, reason_for_none
 
@@ -66,7 +67,7 @@ class Mean:
     @property
     def present(self) -> list[float]:
         """The values of the cases with a result."""
-        return [value for value in self.values if value is not None]
+        return present(self.values)
 
     @property
     def value(self) -> float | None:

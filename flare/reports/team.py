@@ -15,7 +15,7 @@ from statistics import fmean
 from flare.challenge.metrics import lesions_by, metric_named
 from flare.common.text import count, listing
 from flare.ranking.answers import read_sheets
-from flare.reports.charts import memory_charts, present, spread_chart, value_axis
+from flare.reports.charts import memory_charts, spread_chart, value_axis
 from flare.reports.evaluation import (
     NOTE,
     ORGANISERS_NOTE,
@@ -44,6 +44,7 @@ from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_c
 from flare.results.measurement_json import MEASUREMENT_JSON, read_measurement
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import read_evaluation
+from flare.results.scores import present
 from flare.results.traces_csv import read_curves
 
 FAILED = "s5"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
@@ -309,13 +309,18 @@ def value_text(column: str, value: float | None) -> str:
     return f"{metric.full_title} {metric.text(value)}"
 
 
-def mean(values: Sequence[float | None]) -> float | None:
+def present(values: Iterable[float | None]) -> list[float]:
+    """The values that are not None."""
+    return [value for value in values if value is not None]
+
+
+def mean(all_values: Iterable[float | None]) -> float | None:
     """The mean of the values that are not None; None if there are none.
 
     The sum is exact (`math.fsum`), so that no order and no processor changes a digit.
     """
-    present = [value for value in values if value is not None]
-    return math.fsum(present) / len(present) if present else None
+    values = present(all_values)
+    return math.fsum(values) / len(values) if values else None
 
 
 def statistics(all_values: Sequence[float | None]) -> dict[str, float | None]:
@@ -331,7 +336,7 @@ def statistics(all_values: Sequence[float | None]) -> dict[str, float | None]:
     >>> print(statistics([0.5])["std"])
     None
     """
-    values = [value for value in all_values if value is not None]
+    values = present(all_values)
     count = len(values)
     if not count:
         return dict.fromkeys(STATISTICS)

@@ -18,7 +18,6 @@ from flare.ranking.uncertainty import methods_of
 from flare.reports.charts import (
     field_chart,
     gain_shade,
-    present,
     rank_ticks,
     spread_chart,
 )
@@ -65,6 +64,7 @@ from flare.reports.ranking.words import (
 )
 from flare.reports.scores import Mean, group_title, metric_cell
 from flare.results.groups_csv import Grouping
+from flare.results.scores import present
 from flare.statistics import ALPHA
 from flare.statistics.paired import fewest_cases_to_test
 

@@ -18,13 +18,13 @@ from flare.common.files import file_names
 from flare.common.text import count
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.uncertainty import RankInterval
-from flare.reports.charts import present
 from flare.reports.ranking.organs import OrganMeans
 from flare.reports.ranking.page import PublicRanking
 from flare.reports.ranking.values import counted_row, without_nan
 from flare.reports.ranking.words import left_out_text, plain
 from flare.reports.render.text import escaped_markdown, lesion_lines, markdown_lines
 from flare.results.efficiency_csv import RunStatus
+from flare.results.scores import present
 
 _ENGINE_ERROR = f"status {RunStatus.ENGINE_ERROR.value}"
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from flare.challenge.metrics import LEFT_OUT, Metric, metric_named
 from flare.common.text import count
-from flare.reports.charts import present, rank_shade, spread_chart, value_axis
+from flare.reports.charts import rank_shade, spread_chart, value_axis
 from flare.reports.model import (
     INDEX,
     Axis,
@@ -42,6 +42,7 @@ from flare.reports.ranking.standing import OwnStanding, ValuesByCase
 from flare.reports.ranking.values import WholeRanking, counted_row, without_nan
 from flare.reports.ranking.words import counted_text, plain
 from flare.reports.scores import INTERVAL, Mean, metric_cell
+from flare.results.scores import present
 
 NOTE = (
     "For this team alone: its own values, to three decimals, and ranks. It has nothing"

@@ -12,12 +12,13 @@ import numpy as np
 
 from flare.challenge.metrics import Metric, metric_named
 from flare.ranking.rank import Analysis
-from flare.reports.charts import present, value_axis
+from flare.reports.charts import value_axis
 from flare.reports.model import Axis
 from flare.reports.ranking.page import PublicRanking
 from flare.reports.ranking.words import counted_text
 from flare.reports.scores import Mean
 from flare.results.groups_csv import Grouping
+from flare.results.scores import present
 from flare.statistics import ALPHA
 
 
