@@ -73,6 +73,7 @@ def number_table(generator):
     return found, oracles.number_values(truths, answers)
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize(
     "table", [binary_table, class_table, label_table, choice_table, number_table]
 )

@@ -271,9 +271,9 @@ REFUSED_FILES = [
     ("csv", f"{TABLE},0.5\n", "line 4 has an empty name"),
     ("csv", f'{TABLE}"a\n', "line 4 is not CSV (unexpected end of data)"),
     ("csv", "name\n" + "a" * 10**6, "line 2 is not CSV (field larger than"),
-    ("csv", numbered("c{}", 10**5) + "\n", "it has more than 10,000 columns"),
+    ("csv", numbered("c{}", 10_001) + "\n", "it has more than 10,000 columns"),
     ("csv", "a" + "," * 10**5, "it has more than 10,000 columns"),
-    ("csv", "name\n" + "a\n" * 210_000, "it has more than 200,000 rows"),
+    ("csv", "name\n" + "a\n" * 200_001, "it has more than 200,000 rows"),
     ("json", "[{'name': 'a'}]", "it is not JSON (Expecting property name enclosed"),
     ("jsonl", '{"name": "a", "prediction": 1}\n{} x', "line 2 is not JSON (Extra data"),
     ("json", "[1]", "entry 1 is not an object in braces"),
@@ -288,11 +288,11 @@ REFUSED_FILES = [
     ("json", f'[{{"name": {"9" * 5000}}}]', "it is not JSON (Exceeds the limit"),
     (
         "jsonl",
-        "{" + numbered('"k{}":0', 10**5) + "}",
+        "{" + numbered('"k{}":0', 10_001) + "}",
         "it has more than 10,000 columns",
     ),
-    ("json", "[" + numbered("{{}}", 210_000) + "]", "it has more than 200,000 rows"),
-    ("jsonl", "{}\n" * 210_000, "it has more than 200,000 rows"),
+    ("json", "[" + "{}," * 200_000 + "{}]", "it has more than 200,000 rows"),
+    ("jsonl", "{}\n" * 200_001, "it has more than 200,000 rows"),
 ]
 """The ending and the content of a file, and how the reason begins for which it is
 refused as a whole: without end or bottom, too."""

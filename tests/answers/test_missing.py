@@ -96,6 +96,7 @@ def distinct(rows_of_scores):
 METRICS_OF_KINDS = [(metric, kind) for kind in KINDS for metric in metrics_of(kind)]
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize(
     ("metric", "kind"), [pair for pair in METRICS_OF_KINDS if pair not in MAY_PAY]
 )

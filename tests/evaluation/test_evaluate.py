@@ -170,6 +170,7 @@ def test_all_that_is_wrong_is_said_at_once(spoilt):
     assert codes == "F02 F03 F04 F05 F06 F07 F08 F09 F11"
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("name", REFUSALS)
 def test_no_word_of_a_refusal_depends_on_the_references_voxels(
     predictions, ground_truth, name, request

@@ -8,6 +8,8 @@ import pytest
 
 from tests.builders import ROOT
 
+pytestmark = pytest.mark.newest
+
 PICTURES = ROOT / "docs" / "pictures"
 ADVICE = "run scripts/make_pictures.py"
 

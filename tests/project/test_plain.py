@@ -11,6 +11,8 @@ import pytest
 
 from tests.builders import ROOT
 
+pytestmark = pytest.mark.newest
+
 PACKAGE = ROOT / "flare"
 
 ROOMS = sorted({path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")})

@@ -13,6 +13,8 @@ import pytest
 from tests.builders import ROOT, needs_checkout, run_command
 from tests.builders.engine import LOCAL_BASE
 
+pytestmark = pytest.mark.newest
+
 CONTAINER = ROOT / "scripts" / "container"
 """What both images are made of, beside the Dockerfile."""
 

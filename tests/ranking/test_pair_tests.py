@@ -33,6 +33,7 @@ def test_effect_zeros_and_p_by_hand():
     assert found.p_holm == pytest.approx(2 * found.p)
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize(
     ("decimals", "rule", "largest"),
     [(2, DSC, 1), (4, DSC, 1), (3, TIME, 3600), (1, TIME, 29_491_200)],

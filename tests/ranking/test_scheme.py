@@ -131,6 +131,7 @@ def draw_board(name, folder, seed, cases=9, teams=5):
     return rules, table, values, members
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("name", SCHEMES)
 def test_200_boards_rank_as_the_rules_say(name, tmp_path):
     has_ties = 0
@@ -145,6 +146,7 @@ def test_200_boards_rank_as_the_rules_say(name, tmp_path):
     assert has_ties > 10
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("name", SCHEMES)
 def test_frequencies_are_those_of_an_independent_simulation(name, tmp_path):
     """Cases are drawn in each group; 0.07 are three standard errors of both shares."""

@@ -95,6 +95,7 @@ def without_isolates(text):
     return text.translate({0x2068: None, 0x2069: None})
 
 
+@pytest.mark.newest
 @given(TEXTS)
 def test_no_text_becomes_an_element_or_an_attribute(text):
     read, usual = Read(page_html(full_page(text))), Read(page_html(full_page("x")))

@@ -168,6 +168,7 @@ UNMOVED = ("regrid", "header", "cut")
 """Causes that no line of NumPy by itself mends."""
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_cause_is_named_and_mended_as_promised(folders, tmp_path, kind):
     """Copies score what was promised, and the line of code makes the same array."""
@@ -387,6 +388,7 @@ HONEST = {
 }
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("kind", HONEST)
 def test_an_honest_mistake_is_the_segmentation_itself(folders, kind):
     write_cases(folders, [HONEST[kind]])
@@ -416,6 +418,7 @@ def test_a_shift_by_one_slice_is_seen_if_most_cases_have_it(folders):
     assert lines[0].startswith(f"5 of 5 cases: {cause} (case_0, case_1, ")
 
 
+@pytest.mark.newest
 def test_organs_that_lie_elsewhere_in_each_case_share_no_shift(folders):
     """Their median shift helps two of the three, by chance."""
     vectors = np.array([(3, 0, 1), (0, 4, 2), (-1, 2, 3), (4, -2, 0)])
@@ -428,6 +431,7 @@ def test_organs_that_lie_elsewhere_in_each_case_share_no_shift(folders):
     assert diagnosed(folders).is_sound
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("turn", [np.copy, np.flipud], ids=["exchanged", "mirrored"])
 def test_exchanged_files_are_told_by_whose_they_are(folders, tmp_path, turn):
     """Patient 1 has other organs, 2 those of 0; one file has a label of no organ."""
@@ -741,6 +745,7 @@ def small_organs(random):
     return labels
 
 
+@pytest.mark.newest
 def test_an_honest_folder_that_has_grown_is_not_shifted(folders):
     """Each organ grows over those of lower numbers: a shift by a voxel raises DSC."""
     random = np.random.default_rng(4)

@@ -7,7 +7,6 @@ import pytest
 
 import flare
 from flare.common.schema import build
-from flare.evaluation.metrics import pairs
 from tests.evaluation.metrics.drawn import draw
 
 REGIONS = {"wt": [1, 2, 3], "tc": [3, 1], "far": [255, 9]}
@@ -24,11 +23,8 @@ def challenge_of(labels, **keys):
     return build(flare.Challenge, rules, key="regions", checksum="")
 
 
-@pytest.mark.parametrize("problem", ["", "counted by NumPy"])
-def test_a_region_is_scored_as_if_its_labels_were_merged(problem, monkeypatch):
+def test_a_region_is_scored_as_if_its_labels_were_merged():
     """200 drawn pairs: each value is that of merged maps, bit by bit."""
-    if problem:
-        monkeypatch.setattr(pairs, "kernel_problem", lambda: problem)
     for number in range(200):
         distances = ["hd95", "assd"] if number % 20 == 0 else []
         metrics = ["dsc", "nsd", *distances]

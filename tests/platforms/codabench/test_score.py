@@ -84,11 +84,14 @@ def test_scores_are_means_with_a_decimal_more_than_on_the_page(make_app):
 
 
 def test_what_is_left_out_of_all_cases_is_no_score(make_app, tmp_path, capfd):
-    """No case has an aorta. A missing score is the best to the site: not Force_Best."""
+    """No case has an aorta. A missing score is the best to the site: not Force_Best.
+
+    The page is of means alone, and leaves single cases out.
+    """
     rule = '[absent_organs]\nin_both = "left_out"\nin_reference = "left_out"\n'
     text = f'extends = "flare22"\nname = "Mine"\n{rule}'
     challenge = write_file(tmp_path / "mine.toml", text)
-    app = make_app(challenge=str(challenge))
+    app = make_app(challenge=str(challenge), page="means")
     write_shifted(app)
 
     assert run_scoring(app).returncode == 0
@@ -96,6 +99,8 @@ def test_what_is_left_out_of_all_cases_is_no_score(make_app, tmp_path, capfd):
     scores = json.loads(outputs(app)["scores.json"])
     assert scores["dsc_liver_mean"] == 0.8571
     assert not [key for key in scores if "aorta" in key]
+    assert "0.857" in outputs(app)[PAGE]
+    assert "validation_001" not in outputs(app)[PAGE]
     rules = read_challenge(challenge)
     assert "on no board that ranks by it" in files_text(rules)
     assert "on no board that" in check_references(tmp_path / "labels", rules)
@@ -115,16 +120,6 @@ def test_what_is_left_out_of_all_cases_is_no_score(make_app, tmp_path, capfd):
         assert (
             "submission_rule is 'Force_Best', expected \"Force_Last\": to the" in line
         )
-
-
-def test_means_alone_leave_single_cases_out(make_app):
-    app = make_app(page="means")
-    write_shifted(app)
-
-    assert run_scoring(app).returncode == 0
-
-    assert "0.857" in outputs(app)[PAGE]
-    assert "validation_001" not in outputs(app)[PAGE]
 
 
 def test_label_maps_and_answers_have_the_scores_of_an_evaluation(make_app, tmp_path):
