@@ -247,11 +247,6 @@ THREE_CELLS = "name,prediction\na,0,75\n"
 KEY_TWICE = '[{"name": "a", "name": "b"}]'
 
 
-def numbered(text, number):
-    """A text for each of some numbers, with commas between them."""
-    return ",".join(text.format(place) for place in range(number))
-
-
 REFUSED_FILES = [
     ("csv", "", "it has no row"),
     ("csv", "name,prediction\n", "it has no row"),
@@ -271,7 +266,6 @@ REFUSED_FILES = [
     ("csv", f"{TABLE},0.5\n", "line 4 has an empty name"),
     ("csv", f'{TABLE}"a\n', "line 4 is not CSV (unexpected end of data)"),
     ("csv", "name\n" + "a" * 10**6, "line 2 is not CSV (field larger than"),
-    ("csv", numbered("c{}", 10_001) + "\n", "it has more than 10,000 columns"),
     ("csv", "a" + "," * 10**5, "it has more than 10,000 columns"),
     ("csv", "name\n" + "a\n" * 200_001, "it has more than 200,000 rows"),
     ("json", "[{'name': 'a'}]", "it is not JSON (Expecting property name enclosed"),
@@ -288,7 +282,7 @@ REFUSED_FILES = [
     ("json", f'[{{"name": {"9" * 5000}}}]', "it is not JSON (Exceeds the limit"),
     (
         "jsonl",
-        "{" + numbered('"k{}":0', 10_001) + "}",
+        "{" + ",".join(f'"k{place}":0' for place in range(10_001)) + "}",
         "it has more than 10,000 columns",
     ),
     ("json", "[" + "{}," * 200_000 + "{}]", "it has more than 200,000 rows"),

@@ -20,9 +20,10 @@ from flare.challenge.reading import (
     read_challenge,
 )
 from flare.challenge.rules import RankedMetric
+from flare.cli.main import main
 from flare.evaluation.metrics.comparison import compare_organ
 from flare.results.efficiency_csv import ranked_by_others
-from tests.builders import ORGANS, ROOT, error_of, run_program, write_file
+from tests.builders import ORGANS, ROOT, error_of, write_file
 from tests.builders.maps import map_pair
 
 SMALL = """
@@ -346,11 +347,6 @@ def test_every_key_of_the_schema_is_documented():
 # --- flare challenge --------------------------------------------------------------
 
 
-def challenge_command(*arguments):
-    run = run_program("challenge", *arguments, program=("-m", "flare"))
-    return run.returncode, run.stdout.decode(), run.stderr.decode()
-
-
 @pytest.mark.parametrize("name", challenge_names())
 def test_what_show_prints_is_the_challenge(tmp_path, name):
     file, text = tmp_path / f"{name}.toml", challenge_text(name)
@@ -400,11 +396,12 @@ def test_the_summary_says_what_a_file_means(read):
     assert (challenge.board.decimals, read(SMALL).board.decimals) == (3, None)
 
 
-def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path):
+def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path, capfd):
     file = write_file(tmp_path / "mine.toml", SMALL.replace("label = 7", "label = 0"))
 
-    status, stdout, stderr = challenge_command("validate", file)
+    status = main(["challenge", "validate", str(file)])
 
+    stdout, stderr = capfd.readouterr()
     assert (status, stdout, stderr.count("\n")) == (1, "", 1)
     assert "mine.toml: organs[1].label is 0" in stderr
     assert stderr.endswith("[G01]\n")
@@ -424,11 +421,14 @@ RANKED = 'extends = "flare21"\nname = "Mine"\n[[ranking]]\nbetter = "lower"\nmet
         (f'{RANKED}hd95"', "To have hd95 computed, add it to metrics.", True),
     ],
 )
-def test_validate_says_how_teams_can_be_ranked(tmp_path, content, text, is_computed):
+def test_validate_says_how_teams_can_be_ranked(
+    tmp_path, capfd, content, text, is_computed
+):
     file = write_file(tmp_path / "mine.toml", content)
 
-    status, stdout, stderr = challenge_command("validate", file)
+    status = main(["challenge", "validate", str(file)])
 
+    stdout, stderr = capfd.readouterr()
     assert (status, stderr) == (0, "")
     assert f"This challenge can be used: --challenge {file}\n" in stdout
     assert text in stdout

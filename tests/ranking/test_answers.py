@@ -293,7 +293,6 @@ def slow_ranks(values):
     }
 
 
-@pytest.mark.newest
 def test_draws_make_values_anew(tmp_path):
     """1,000 draws of images and of questions, each value from its definition."""
     frequencies = {team: [0, 0, 0] for team in "abc"}
@@ -314,7 +313,6 @@ def test_draws_make_values_anew(tmp_path):
         assert team.frequencies == tuple(number / len(draws) for number in numbers)
 
 
-@pytest.mark.newest
 def test_p_is_the_share_of_draws_in_which_a_team_is_not_better(tmp_path):
     draws = list(slow_draws(1000, 2021))
     defined = [aurocs for aurocs, _ in draws if aurocs]

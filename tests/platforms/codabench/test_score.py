@@ -84,14 +84,11 @@ def test_scores_are_means_with_a_decimal_more_than_on_the_page(make_app):
 
 
 def test_what_is_left_out_of_all_cases_is_no_score(make_app, tmp_path, capfd):
-    """No case has an aorta. A missing score is the best to the site: not Force_Best.
-
-    The page is of means alone, and leaves single cases out.
-    """
+    """No case has an aorta. A missing score is the best to the site: not Force_Best."""
     rule = '[absent_organs]\nin_both = "left_out"\nin_reference = "left_out"\n'
     text = f'extends = "flare22"\nname = "Mine"\n{rule}'
     challenge = write_file(tmp_path / "mine.toml", text)
-    app = make_app(challenge=str(challenge), page="means")
+    app = make_app(challenge=str(challenge), page="means")  # of no single case
     write_shifted(app)
 
     assert run_scoring(app).returncode == 0
