@@ -16,7 +16,7 @@ from flare.common.errors import OutputError
 from flare.evaluation.errors import UploadError
 from flare.platforms.codabench import bundle as bundle_module
 from flare.platforms.codabench import packages
-from flare.platforms.codabench.bundle import BundleOptions, write_bundle
+from flare.platforms.codabench.bundle import BundleOptions
 from flare.platforms.codabench.competition import leaderboard_for
 from flare.platforms.codabench.packages import KERNEL, package_names, wheel_files
 from tests.builders import (
@@ -179,21 +179,19 @@ def test_what_would_not_work_is_not_written(
         monkeypatch.setattr(packages, "is_loadable", lambda library: False)
         monkeypatch.setattr(bundle_module, "kernel_problem", lambda: "")
     monkeypatch.setattr(bundle_module, name, value)
-    monkeypatch.setattr(packages, "wheel_files", lambda names, python: ())
-    file = tmp_path / "new" / "bundle.zip"
+    written = monkeypatch, tmp_path / "new" / "bundle.zip", labels
 
-    options = BundleOptions(ground_truth=labels, output=file, **options)
+    error = error_of(UploadError, write_light_bundle, *written, **options)
 
-    assert problem in str(error_of(UploadError, write_bundle, options))
+    assert problem in str(error)
     assert not [*tmp_path.glob("new/*")]
 
 
 def test_a_bundle_that_cannot_be_written_is_named(labels, tmp_path, monkeypatch):
-    monkeypatch.setattr(packages, "wheel_files", lambda names, python: ())
     file = write_file(tmp_path / "file", "no folder") / "bundle.zip"
 
     with pytest.raises(OutputError, match=r"bundle\.zip: it cannot be written"):
-        write_bundle(BundleOptions(ground_truth=labels, output=file))
+        write_light_bundle(monkeypatch, file, labels)
 
 
 def test_packages_have_the_versions_of_the_other_containers():
