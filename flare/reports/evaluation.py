@@ -359,7 +359,7 @@ def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
             reasons = [scores.failed[case]]
         why.append(text_cell("; ".join(filter(None, reasons))))
     columns.append(Column("why", why, is_text=True))
-    metric = scores.metrics[0]
+    metric = scores.deciding[0]
     caption = "The only case"
     if all(value == metric.best for value in scores.values[metric.name]):
         caption = f"{metric.title} is {metric.text(metric.best)} in every case"

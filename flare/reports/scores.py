@@ -122,6 +122,8 @@ class CaseScores:
     """The reason of each case that scores little, as the evaluation gives it."""
     absent: str = NO_RESULT
     """Words for a value that is not there: it is missing, or left out by a rule."""
+    ranked: tuple[str, ...] = ()
+    """The metrics that the challenge ranks, in its order, as far as that is known."""
     exact: ClassVar[bool] = True
     """Whether a page may hold values in full precision, and figures of other
     statistics than means."""
@@ -188,17 +190,21 @@ class CaseScores:
         return tuple((f"_{organ}", organ.replace("_", " ")) for organ in self.organs)
 
     @property
+    def deciding(self) -> tuple[Metric, ...]:
+        """The metrics that order cases: what the challenge ranks first, then shares."""
+        return deciding_metrics(self.metrics, self.ranked)
+
+    @property
     def worst_first(self) -> list[int]:
-        """The numbers of the cases, lowest scores first; equal ones in their order.
+        """The numbers of the cases, the worst first; equal ones in their order.
 
         One that is missing is before all others, and one that is left out behind them.
         """
         absent = math.inf if self.absent == NO_VALUE else -math.inf
-        shares = [metric for metric in self.metrics if metric.is_share]
 
         def worth(number: int) -> tuple[float, ...]:
             values = []
-            for metric in shares or self.metrics[:1]:
+            for metric in self.deciding:
                 value = self.values[metric.name][number]
                 sign = -1 if metric.better is Better.LOWER else 1
                 values.append(absent if value is None else sign * value)
@@ -213,10 +219,10 @@ class CaseScores:
 
     @property
     def worst_end(self) -> str:
-        """The end of the leading metric, or else of the first, that is the bad one."""
-        metric = self.lead or self.metrics[0]
+        """The bad end of the metric that orders cases."""
+        metric = self.deciding[0]
         end = "highest" if metric.better is Better.LOWER else "lowest"
-        return f"{end} {metric.title}"
+        return f"{end} {metric.title_within}"
 
     def by_organ(self, number: int) -> dict[str, float]:
         """The scores of a case by the leading metric, by the titles of its organs."""
@@ -348,8 +354,35 @@ def scores_of(file: EvaluationFile) -> CaseScores:
         answers=file.answers,
         failed=file.failed,
         absent=NO_VALUE if None in file.values.values() else NO_RESULT,
+        ranked=ranked_metrics(file.evaluation),
         low_reasons=low_reasons,
     )
+
+
+def ranked_metrics(evaluation: ScoringRecord) -> tuple[str, ...]:
+    """The metrics that a challenge ranks, in its order, if it is one of the program.
+
+    No metrics.json tells them, as they change no score.
+    """
+    if evaluation.challenge not in challenge_names():
+        return ()
+    challenge = read_challenge(evaluation.challenge)
+    is_same = challenge.checksum == evaluation.challenge_sha256
+    return tuple(rule.metric for rule in challenge.ranking) if is_same else ()
+
+
+def deciding_metrics(
+    metrics: Sequence[Metric], ranked: Sequence[str]
+) -> tuple[Metric, ...]:
+    """The metrics that tell which of two results is worse, the first one first.
+
+    These are the ones that are ranked; behind them the other shares, or without any of
+    both the first metric.
+    """
+    by_name = {metric.name: metric for metric in metrics}
+    shares = [metric.name for metric in metrics if metric.is_share]
+    names = dict.fromkeys(filter(by_name.__contains__, [*ranked, *shares]))
+    return tuple(map(by_name.__getitem__, names)) or tuple(metrics[:1])
 
 
 def challenge_title(evaluation: ScoringRecord) -> str:
@@ -425,6 +458,7 @@ def own_scores(
         answers=rounded_answers(exact.answers),
         failed={names[case]: why for case, why in exact.failed.items()},
         absent=exact.absent,
+        ranked=exact.ranked,
     )
 
 

@@ -143,6 +143,20 @@ def slot_and_stray():
     return reference, prediction
 
 
+def missed_and_shifted():
+    """A lesion of 294 voxels and one of 64, which one prediction misses.
+
+    It has a DSC of 0.902 and a lesion-wise one of 0.500; the other prediction, in which
+    the large one is a column farther, 0.883 and 0.929.
+    """
+    reference = np.zeros((10, 16, 30), dtype=np.uint8)
+    reference[2:8, 2:9, 2:9] = reference[2:6, 11:15, 22:26] = 3
+    missed, shifted = reference.copy(), reference.copy()
+    missed[2:6, 11:15, 22:26] = shifted[2:8, 2:9, 2] = 0
+    shifted[2:8, 2:9, 9] = 3
+    return reference, missed, shifted
+
+
 def two_boxes(*labels, mirrored=False):
     """Two boxes of two labels, or those that are predicted there."""
     maps = np.zeros((2, 6, 8, 20), dtype=np.uint8)

@@ -52,7 +52,12 @@ from flare.reports.model import (
     table_of,
 )
 from flare.reports.render.html import macro_html, page_html, template_text
-from flare.reports.scores import challenge_title, metric_cell
+from flare.reports.scores import (
+    challenge_title,
+    deciding_metrics,
+    metric_cell,
+    ranked_metrics,
+)
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile, read_evaluation
@@ -152,7 +157,9 @@ def _page(
         team_cases.append(_team_case(folder, evaluation, case, team_options))
         if on_drawn:
             on_drawn(number, len(evaluations), folder.name)
-    team_cases.sort(key=_place)
+    record = next(iter(evaluations.values())).evaluation
+    ranked = ranked_metrics(record)
+    team_cases.sort(key=partial(_place, ranked))
     looks = list(filter(None, map(attrgetter("look"), team_cases)))
     if not looks:
         place = safe(options.predictions or next(iter(evaluations)).parent)
@@ -160,17 +167,19 @@ def _page(
         raise InputError(problem, "Give the predictions that were scored.")
     return Page(
         title=f"Case {case}: all teams",
-        kicker=challenge_title(next(iter(evaluations.values())).evaluation),
+        kicker=challenge_title(record),
         audience_note=ORGANISERS_NOTE,
-        lead=[Words(_summary(team_cases, len(looks)))],
+        lead=[Words(_summary(team_cases, len(looks), ranked))],
         sections=_sections(team_cases, looks, case),
     )
 
 
-def _place(team_case: _TeamCase) -> tuple[bool, list[float], str]:
+def _place(
+    ranked: Sequence[str], team_case: _TeamCase
+) -> tuple[bool, list[float], str]:
     """The key that sorts the best first, and last those without a picture."""
     values = []
-    for metric in metrics_in(team_case.scores):
+    for metric in deciding_metrics(metrics_in(team_case.scores), ranked):
         value = team_case.scores[metric.name] or 0.0
         values.append(value if metric.better is Better.LOWER else -value)
     return team_case.look is None, values, team_case.team
@@ -242,11 +251,15 @@ def _unpacked(packed: bytes, shape: tuple[int, ...]) -> Labels:
     return np.frombuffer(zlib_ng.decompress(packed), dtype=np.uint8).reshape(shape)
 
 
-def _summary(team_cases: Sequence[_TeamCase], pictures: int) -> str:
+def _summary(
+    team_cases: Sequence[_TeamCase], pictures: int, ranked: Sequence[str]
+) -> str:
     """How many teams there are, between which values, and who has no picture."""
     ends = []
     for team_case in (team_cases[0], team_cases[pictures - 1])[:pictures]:
-        score = team_case.scores_text.partition(",")[0]
+        scores = team_case.scores
+        name = deciding_metrics(metrics_in(scores), ranked)[0].name
+        score = scores_text({name: scores[name]})
         ends.append(f"{safe(team_case.team)} ({score})")
     words = f"{count(len(team_cases), 'team')}, best first: {' to '.join(ends)}."
     without = listing(map(attrgetter("team"), team_cases[pictures:]))

@@ -41,7 +41,7 @@ class CaseOptions:
         metavar="DIR",
     )
     worst: int = option(
-        "Make pages of the N cases with the lowest DSC, 0 for all (default: 20).",
+        "Make pages of the N worst cases, 0 for all (default: 20).",
         default=20,
         parse=whole,
         metavar="N",

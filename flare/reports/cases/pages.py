@@ -48,7 +48,12 @@ from flare.reports.cases.words import (
 from flare.reports.evaluation import ORGANISERS_NOTE
 from flare.reports.model import Heading, Lines, Page, Part, Section, Words
 from flare.reports.render.html import macro_html, page_html, template_text
-from flare.reports.scores import challenge_title, evaluation_names, scores_of
+from flare.reports.scores import (
+    CaseScores,
+    challenge_title,
+    evaluation_names,
+    scores_of,
+)
 from flare.results.metrics_reading import EvaluationFile
 
 WORST_NOTE = (
@@ -158,13 +163,17 @@ def _pages(
         cards.append(drawn._replace(page=empty))
         if on_drawn:
             on_drawn(number, len(links), case)
-    yield CasePage(_index(empty, evaluation, cards, len(results.cases)))
+    yield CasePage(_index(empty, evaluation, cards, scores_of(results)))
 
 
-def _index(empty: Page, evaluation: str, cards: Sequence[CasePage], cases: int) -> Page:
+def _index(
+    empty: Page, evaluation: str, cards: Sequence[CasePage], scores: CaseScores
+) -> Page:
     """The page with a card for each case that has a page, of all the cases."""
+    cases = len(scores.cases)
     if len(cards) < cases:
-        note = f"{len(cards)} of {count(cases, 'case')}, those with the lowest DSC."
+        end = scores.worst_end
+        note = f"{len(cards)} of {count(cases, 'case')}, those with the {end}."
     elif cases > 1:
         note = f"All {count(cases, 'case')}."
     else:

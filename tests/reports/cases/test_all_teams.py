@@ -11,7 +11,7 @@ from flare.common.errors import FlareError
 from flare.ranking.rules import RankingOptions
 from flare.reports.cases.options import CaseOptions
 from tests.builders import error_of, organ_boxes, write_nifti
-from tests.builders.case_pages import write_teams_on_cases
+from tests.builders.case_pages import missed_and_shifted, write_teams_on_cases
 from tests.builders.errors import told
 from tests.builders.pages import Page, write_report
 
@@ -68,6 +68,19 @@ def test_the_best_team_is_first_and_teams_without_a_picture_last(made):
     values = {str(row["team"]): row["liver"].exact for row in rows}
     shares = {"good": 7 / 7, "fair": 6 / 7, "gone": 5 / 7, "late": 0 / 7}
     assert values == pytest.approx(shares)
+
+
+def test_the_best_team_is_that_of_what_is_ranked(tmp_path):
+    reference, missed, shifted = missed_and_shifted()
+    teams = {"missed": {"case": missed}, "shifted": {"case": shifted}}
+    rules = {"challenge": "brats23-gli"}
+    write_teams_on_cases(tmp_path, {"case": reference}, teams, **rules)
+
+    html = written(tmp_path, case=("case",))
+
+    title = "Lesion-wise DSC (BraTS 2023 GLI)"
+    ends = f"best first: shifted ({title} 0.929) to missed ({title} 0.500)."
+    assert ends in html
 
 
 def test_all_show_the_slice_that_is_worst_over_all_teams(tmp_path):

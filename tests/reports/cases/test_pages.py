@@ -27,6 +27,7 @@ from tests.builders.case_pages import (
     SLOT,
     evaluated,
     found_of,
+    missed_and_shifted,
     reoriented,
     rows_by_name,
     slot_and_stray,
@@ -346,6 +347,34 @@ def test_the_hardest_cases_are_drawn_and_linked(tmp_path):
     again = {file.name: file.read_bytes() for file in made.write(worst=2).iterdir()}
     assert first == again
     assert len([*made.write(worst=0).iterdir()]) == 5  # all
+
+
+HD95 = 'name = "Own"\nmetrics = ["hd95"]\norgans = [{ label = 3, name = "lesion" }]'
+
+
+@pytest.mark.parametrize(
+    ("challenge", "end", "worst"),
+    [
+        ("flare21", "lowest DSC", "shifted"),
+        ("brats23-gli", "lowest lesion-wise DSC (BraTS 2023 GLI)", "missed"),
+        ("own.toml", "highest HD95", "missed"),
+    ],
+)
+def test_cases_are_the_hardest_by_what_is_ranked(
+    tmp_path, monkeypatch, challenge, end, worst
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").write_text(HD95)
+    reference, missed, shifted = missed_and_shifted()
+    cases = {"missed": (reference, missed), "shifted": (reference, shifted)}
+    made = evaluated(tmp_path, cases, challenge=challenge)
+
+    folder = made.write(worst=1)
+
+    assert {file.stem for file in folder.iterdir()} == {worst, "index"}
+    words = f"1 of 2 cases, those with the {end}."
+    assert words in (folder / "index.html").read_text()
+    assert f"The 2 cases with the {end}" in (made.pages / "index.html").read_text()
 
 
 def test_rounded_scores_are_those_of_the_pages(tmp_path):
