@@ -127,6 +127,7 @@ class OrganFinding:
     is_each: bool
     """Whether each of them is a structure by itself."""
     tolerance_mm: float
+    """0 where no score is made with one."""
     in_mean: bool
     scores: Mapping[str, float | None]
     """The scores by metric that it has, as metrics.json has them."""
@@ -214,6 +215,11 @@ class CaseFinding:
     def is_blank(self) -> bool:
         """Whether neither label map has any organ."""
         return all(organ.surfaces is None for organ in self.organs)
+
+    @property
+    def has_tolerance(self) -> bool:
+        """Whether surfaces of any organ are compared with a tolerance."""
+        return any(organ.tolerance_mm for organ in self.organs)
 
     @property
     def voxel_ml(self) -> float:

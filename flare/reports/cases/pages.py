@@ -19,8 +19,8 @@ from flare.reports.cases.findings import CaseFinding, Mending
 from flare.reports.cases.lesions import lesion_parts
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.pictures import (
-    BANDS,
     axial_picture,
+    band_key,
     layers,
     mending_pictures,
     plane_pictures,
@@ -220,7 +220,7 @@ def _drawn(
     backgrounds = ct_backgrounds(files, case, reference.grid, finding)
     pictures = surface_pictures(finding, surface_views(finding))
     surfaces: list[Part] = [
-        macro_html("surfaces", pictures=pictures, bands=BANDS),
+        macro_html("surfaces", pictures=pictures, bands=band_key(finding)),
         Words(SURFACES_NOTE + MISSED_NOTE * ("nsd" in finding.scores), "note"),
     ]
     sections = [

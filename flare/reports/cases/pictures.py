@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -49,7 +49,7 @@ BANDS = (
     ("far2", f"{BANDS_MM[0]:g} mm to {BANDS_MM[1]:g} mm"),
     ("far3", f"farther than {BANDS_MM[1]:g} mm, or nothing to be near to"),
 )
-"""The classes of these colours, and what they mean."""
+"""The classes of these colours, and what they mean where organs have tolerances."""
 
 NAME = 2.4
 """Size of an organ's name, in units of its picture."""
@@ -72,6 +72,17 @@ MOST_VOXELS = 2**26
 
 COMPRESSION = 6
 """The level: the last one takes three times as long for a tenth less."""
+
+
+def band_key(finding: CaseFinding) -> Iterable[tuple[str, str]]:
+    """The classes of colours, and what they mean: some challenges have no tolerance."""
+    texts = dict(BANDS)
+    tolerances = [organ.tolerance_mm for organ in finding.organs]
+    if not finding.has_tolerance:
+        texts |= {"far0": "in both label maps", "far1": f"up to {BANDS_MM[0]:g} mm"}
+    elif not all(tolerances):
+        texts["far0"] += ", which is 0 where none is set"
+    return texts.items()
 
 
 def surface_views(finding: CaseFinding) -> list[Image]:
@@ -115,6 +126,7 @@ def view(
 
 def surface_pictures(finding: CaseFinding, images: list[Image]) -> list[Picture]:
     """Both surfaces of all organs from three sides."""
+    words = "beyond the tolerance" if finding.has_tolerance else "in one map alone"
     pictures = []
     for plane, image in zip(PLANES, images, strict=True):
         seen = int(np.count_nonzero(image))
@@ -123,7 +135,7 @@ def surface_pictures(finding: CaseFinding, images: list[Image]) -> list[Picture]
         surface = _image(data_uri(png(image), "png"), image, x=-0.5, y=-0.5)
         picture = Picture(
             title=f"From {plane.side}",
-            summary=f"{share:.0%} of what is seen is beyond the tolerance",
+            summary=f"{share:.0%} of what is seen is {words}",
             drawing=film(plane, finding.field, surface),
         )
         pictures.append(picture)

@@ -93,7 +93,7 @@ def organ_table(finding: CaseFinding) -> Table:
     all_scores = [*(organ.scores for organ in organs), finding.scores]
     for metric in metrics_in(finding.scores):
         columns.append(_metric_column(metric, all_scores))
-    if "nsd" in finding.scores:
+    if finding.has_tolerance:
         tolerances = [f"{organ.tolerance_mm:g}" for organ in organs]
         columns.append(Column("tolerance (mm)", [*tolerances, ""]))
     columns.append(Column("farthest (mm)", [*map(_farthest, organs), ""]))
@@ -120,11 +120,11 @@ def _metric_column(
 def _farthest(organ: OrganFinding) -> Cell:
     """How far one surface is from the other at most, where both are."""
     farthest = organ.surfaces.farthest if organ.surfaces else math.inf
-    if farthest is None:
+    if farthest is None and organ.tolerance_mm:
         return Cell("within", css="none")
     if farthest == math.inf:
         return Cell("none", css="none")
-    return number_cell(farthest, decimals=1, exact=True)
+    return number_cell(farthest or 0.0, decimals=1, exact=True)
 
 
 def worst_words(faults: Sequence[Fault]) -> str:

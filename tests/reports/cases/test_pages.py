@@ -349,6 +349,13 @@ def test_the_hardest_cases_are_drawn_and_linked(tmp_path):
     assert len([*made.write(worst=0).iterdir()]) == 5  # all
 
 
+TWO_ORGANS = """[
+  {{ label = 1, name = "tumour", lesions = "brats23-met", tolerance_mm = 1 }},
+  {{ label = 2, name = "core"{0} }},
+]"""
+BANDS = "within the tolerance of the organ", "beyond it, up to 5 mm"
+NO_BANDS = "in both label maps", "up to 5 mm"
+SOME_BANDS = f"{BANDS[0]}, which is 0 where none is set", BANDS[1]
 HD95 = 'name = "Own"\nmetrics = ["hd95"]\norgans = [{ label = 3, name = "lesion" }]'
 
 
@@ -375,6 +382,42 @@ def test_cases_are_the_hardest_by_what_is_ranked(
     words = f"1 of 2 cases, those with the {end}."
     assert words in (folder / "index.html").read_text()
     assert f"The 2 cases with the {end}" in (made.pages / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("metrics", "core", "key", "seen", "farthest"),
+    [
+        (["nsd"], "tolerance_mm = 1", BANDS, "beyond the tolerance", "within"),
+        (["dsc"], "", NO_BANDS, "in one map alone", "0.0"),
+        (
+            ["dsc", "lesion_dsc"],
+            "tolerance_mm = 1",
+            NO_BANDS,
+            "in one map alone",
+            "0.0",
+        ),
+        (["dsc", "lesion_nsd"], "", SOME_BANDS, "beyond the tolerance", "0.0"),
+    ],
+)
+def test_a_page_tells_of_a_tolerance_where_there_is_one(
+    tmp_path, metrics, core, key, seen, farthest
+):
+    """The last challenge has one for its lesions alone."""
+    organs = TWO_ORGANS.format(core and f", {core}")
+    text = f'name = "Own"\nmetrics = {metrics}\norgans = {organs}'
+    (tmp_path / "own.toml").write_text(text)
+    maps = [np.where(organ_boxes() < 3, organ_boxes(), 0)] * 2
+    made = evaluated(tmp_path, {"a": maps}, challenge=tmp_path / "own.toml")
+
+    folder = made.write()
+
+    html = (folder / "a.html").read_text()
+    assert re.findall('swatch far[01]"></span>(.*)</li>', html) == [*key]
+    assert f"0% of what is seen is {seen}" in html
+    (rows,) = [p for p in made.drawn()["a"].sections if p.id == "organs"]
+    rows = rows_by_name(rows.parts[0])
+    assert rows["core"]["farthest (mm)"].text == farthest
+    assert ("tolerance (mm)" in rows["core"]) == (seen == "beyond the tolerance")
 
 
 def test_rounded_scores_are_those_of_the_pages(tmp_path):
