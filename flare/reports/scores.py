@@ -190,8 +190,8 @@ class CaseScores:
         return tuple((f"_{organ}", organ.replace("_", " ")) for organ in self.organs)
 
     @property
-    def deciding(self) -> tuple[Metric, ...]:
-        """The metrics that order cases: what the challenge ranks first, then shares."""
+    def deciding(self) -> Sequence[Metric]:
+        """The metrics that order cases."""
         return deciding_metrics(self.metrics, self.ranked)
 
     @property
@@ -368,21 +368,18 @@ def ranked_metrics(evaluation: ScoringRecord) -> tuple[str, ...]:
         return ()
     challenge = read_challenge(evaluation.challenge)
     is_same = challenge.checksum == evaluation.challenge_sha256
-    return tuple(rule.metric for rule in challenge.ranking) if is_same else ()
+    return tuple(map(attrgetter("metric"), challenge.ranking)) if is_same else ()
 
 
 def deciding_metrics(
     metrics: Sequence[Metric], ranked: Sequence[str]
-) -> tuple[Metric, ...]:
+) -> Sequence[Metric]:
     """The metrics that tell which of two results is worse, the first one first.
 
-    These are the ones that are ranked; behind them the other shares, or without any of
-    both the first metric.
+    What is ranked is before other shares; without any of both, it is the first metric.
     """
-    by_name = {metric.name: metric for metric in metrics}
-    shares = [metric.name for metric in metrics if metric.is_share]
-    names = dict.fromkeys(filter(by_name.__contains__, [*ranked, *shares]))
-    return tuple(map(by_name.__getitem__, names)) or tuple(metrics[:1])
+    order = sorted(metrics, key=lambda m: [*ranked, m.name].index(m.name))
+    return [m for m in order if m.is_share or m.name in ranked] or metrics[:1]
 
 
 def challenge_title(evaluation: ScoringRecord) -> str:

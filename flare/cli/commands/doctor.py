@@ -13,6 +13,11 @@ from flare.common.text import count, listing, safe
 
 PLACE = ("For participants", 3)
 
+KEPT = (
+    ", with each label from 1 to 255, also of no reference: --challenge NAME --fix"
+    " NEW_FOLDER leaves out what that challenge refuses."
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoctorRequest:
@@ -66,7 +71,7 @@ def command(request: DoctorRequest) -> None:
             left_out = [pair.case for pair in pairs if pair.case not in cases]
             if left_out:
                 text += f"; without {listing(left_out)}, which would be refused"
-            say(f"\n{text}")
+            say(f"\n{text}{KEPT * bool(diagnosis.doubt)}")
         elif any(finding.repair for finding in diagnosis.findings):
             say("\n--fix NEW_FOLDER writes repaired copies of all predictions.")
     if not diagnosis.is_sound:

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +40,7 @@ from flare.platforms.serving.source import (
     NotNowError,
     NotOursError,
     Submission,
+    once,
 )
 from flare.results.team_folder import folder_of
 
@@ -95,7 +95,7 @@ class PhaseSource:
         self._clients = {client.mark: client for client in clients}
         self._used = [*used]
         self._odd: set[str] = set()
-        self._tell_once, self._warn_once = cache(_log.info), cache(_log.error)
+        self._tell_once, self._warn_once = once(_log.info), once(_log.error)
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ from flare.platforms.serving.source import (
     Source,
     Submission,
     failed,
+    once,
     succeeded,
 )
 from flare.platforms.serving.work import (
@@ -214,7 +215,7 @@ class Service:
         self._paused: defaultdict[str, _Backoff] = defaultdict(_Backoff)
         # Behind the first error, there is no pause.
         self._claims, self._in_a_row = _Backoff(errors=-1), _Backoff(errors=-1)
-        self._tell_once = cache(_log.error)
+        self._tell_once = once(_log.error)
 
     def run(
         self, poll_s: float | None, sleep: Callable[[float], None] = time.sleep

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, Protocol, TypedDict
@@ -32,6 +32,9 @@ ANSWERS = "returned"
 
 SETTLE_S = 10.0
 """A file that has changed since may not be whole yet."""
+
+once = lru_cache(maxsize=10_000)
+"""Lets a log be told each text once, though not for ever: a service runs for months."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +230,7 @@ class DropFolder:
                 "Make it, and let teams put archives there.",
             )
         self._folder, self._now, self._turns = folder, now, [*turns]
-        self._warn_once = cache(_log.warning)
+        self._warn_once = once(_log.warning)
         self._check_answers()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import add
+from operator import add, attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import nibabel as nib
@@ -219,7 +219,7 @@ class CaseFinding:
     @property
     def has_tolerance(self) -> bool:
         """Whether surfaces of any organ are compared with a tolerance."""
-        return any(organ.tolerance_mm for organ in self.organs)
+        return any(map(attrgetter("tolerance_mm"), self.organs))
 
     @property
     def voxel_ml(self) -> float:

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -77,10 +78,9 @@ COMPRESSION = 6
 def band_key(finding: CaseFinding) -> Iterable[tuple[str, str]]:
     """The classes of colours, and what they mean: some challenges have no tolerance."""
     texts = dict(BANDS)
-    tolerances = [organ.tolerance_mm for organ in finding.organs]
     if not finding.has_tolerance:
         texts |= {"far0": "in both label maps", "far1": f"up to {BANDS_MM[0]:g} mm"}
-    elif not all(tolerances):
+    elif not all(map(attrgetter("tolerance_mm"), finding.organs)):
         texts["far0"] += ", which is 0 where none is set"
     return texts.items()
 

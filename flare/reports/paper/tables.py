@@ -22,6 +22,7 @@ from flare.reports.ranking.words import (
     tests_text,
 )
 from flare.reports.render.text import (
+    escaped_latex,
     escaped_markdown,
     latex,
     latex_file,
@@ -113,7 +114,9 @@ def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
     yield "means.csv", rows_text(Mean, means.rows)
     tables = list(mean_tables(means, title))
     yield "means.md", "\n".join([*_mean_lines(tables)[:-1], *lesion_lines()])
-    yield "means.tex", latex_file([latex(content, name) for name, content in tables])
+    latex_tables = [latex(content, name) for name, content in tables]
+    notes = map(escaped_latex, lesion_notes())
+    yield "means.tex", latex_file([*latex_tables, *notes])
 
 
 def _public_lines(analysis: Analysis) -> list[str]:

@@ -515,7 +515,9 @@ def test_without_a_challenge_the_labels_of_the_references_are_organs(folders):
 
 @pytest.mark.parametrize("label", [-1, 255, 1000])
 @pytest.mark.parametrize("is_whole", [False, True], ids=["a voxel", "all"])
-def test_without_a_challenge_labels_of_no_reference_are_told(folders, label, is_whole):
+def test_without_a_challenge_labels_of_no_reference_are_told(
+    folders, tmp_path, capfd, label, is_whole
+):
     """Only a challenge knows whether they are refused: no label map is called empty."""
     labels = body().astype(np.int16)
     labels[labels > 0 if is_whole else (0, 0, 0)] = label
@@ -529,6 +531,10 @@ def test_without_a_challenge_labels_of_no_reference_are_told(folders, label, is_
         " of 1 files: --challenge says what it refuses."
     )
     assert "F12" not in " ".join(diagnosis.lines)
+    words = [folders[0], "--ground-truth", folders[1], "--fix", tmp_path / "fixed"]
+    _, output = run_main(capfd, "doctor", *words)
+    text = "fixed, with each label from 1 to 255, also of no reference: --challenge"
+    assert (text in output.out) != is_whole  # of which there is nothing to write
 
 
 def test_references_without_any_label_are_refused(folders):

@@ -12,7 +12,7 @@ from flare.common.errors import InputError
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ArchiveError, ModelError
 from flare.platforms.serving.serve import Service
-from flare.platforms.serving.source import DropFolder, NotNowError, failed
+from flare.platforms.serving.source import DropFolder, NotNowError, failed, once
 from flare.results.team_folder import derived_folder
 from tests.builders import error_of, write_file
 from tests.fakes.submissions import FakeWork
@@ -136,6 +136,14 @@ def test_what_is_no_file_is_no_archive(tmp_path, source, caplog, make):
     assert titles(source) == ["b.tar.gz"]
 
     assert caplog.text.count("and is not taken") == 1
+
+
+def test_what_a_service_has_said_is_not_remembered_for_ever():
+    said = []
+    say = once(said.append)
+    for text in (0, 0, *range(10_001), 0):
+        say(text)
+    assert said == [*range(10_001), 0]
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["pipe", "folder"])
