@@ -56,8 +56,6 @@ class Definition:
     """The program that it is taken from, with its commit or version."""
     link: str
     """Where that is."""
-    oracle: str
-    """What its values were compared with."""
     neighbours: Literal[6, 18, 26] = 26
     """Voxels of one lesion are neighbours: 26 by faces, edges or corners."""
     widened: int = 0
@@ -116,7 +114,6 @@ _GLI = Definition(
     title="BraTS 2023 GLI",
     source="rachitsaluja/BraTS-2023-Metrics 43c9052, metrics.py (GLI)",
     link="https://github.com/rachitsaluja/BraTS-2023-Metrics/tree/43c9052",
-    oracle="get_LesionWiseResults",
     widened=3,
     above_mm3=50.0,
     mean=Mean(missed_distance_mm=374.0),
@@ -127,7 +124,6 @@ _ISLES24 = Definition(
     title="ISLES'24",
     source="ezequieldlrosa/isles24 94b3486, utils/eval_utils.py, with panoptica 1.0.0",
     link="https://github.com/ezequieldlrosa/isles24/tree/94b3486",
-    oracle="compute_dice_f1_instance_difference",
     pairs=Pairs.BY_ORDER,
     least_iou=0.2,
     hits=Hits.REFERENCES,
@@ -165,7 +161,6 @@ DEFINITIONS = {
             title="autoPET",
             source="ClinicalDataScience/autoPETIII 9b3dd51, evaluation_metrics.py",
             link="https://github.com/ClinicalDataScience/autoPETIII/tree/9b3dd51",
-            oracle="compute_metrics",
             neighbours=18,
         ),
         Definition(
@@ -173,7 +168,6 @@ DEFINITIONS = {
             title="WMH 2017",
             source="hjkuijf/wmhchallenge 2e628cb, evaluation.py",
             link="https://github.com/hjkuijf/wmhchallenge/tree/2e628cb",
-            oracle="getLesionDetection",
             hits=Hits.PREDICTIONS,
         ),
     )

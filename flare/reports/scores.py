@@ -191,8 +191,13 @@ class CaseScores:
 
     @property
     def deciding(self) -> Sequence[Metric]:
-        """The metrics that order cases."""
-        return deciding_metrics(self.metrics, self.ranked)
+        """The metrics by which a case is worse than another, the first one first.
+
+        What is ranked is before other shares; without both, it is the first metric.
+        """
+        names, metrics = self.ranked, self.metrics
+        order = sorted(metrics, key=lambda m: [*names, m.name].index(m.name))
+        return [m for m in order if m.is_share or m.name in names] or metrics[:1]
 
     @property
     def worst_first(self) -> list[int]:
@@ -201,10 +206,11 @@ class CaseScores:
         One that is missing is before all others, and one that is left out behind them.
         """
         absent = math.inf if self.absent == NO_VALUE else -math.inf
+        metrics = self.deciding
 
         def worth(number: int) -> tuple[float, ...]:
             values = []
-            for metric in self.deciding:
+            for metric in metrics:
                 value = self.values[metric.name][number]
                 sign = -1 if metric.better is Better.LOWER else 1
                 values.append(absent if value is None else sign * value)
@@ -369,17 +375,6 @@ def ranked_metrics(evaluation: ScoringRecord) -> tuple[str, ...]:
     challenge = read_challenge(evaluation.challenge)
     is_same = challenge.checksum == evaluation.challenge_sha256
     return tuple(map(attrgetter("metric"), challenge.ranking)) if is_same else ()
-
-
-def deciding_metrics(
-    metrics: Sequence[Metric], ranked: Sequence[str]
-) -> Sequence[Metric]:
-    """The metrics that tell which of two results is worse, the first one first.
-
-    What is ranked is before other shares; without any of both, it is the first metric.
-    """
-    order = sorted(metrics, key=lambda m: [*ranked, m.name].index(m.name))
-    return [m for m in order if m.is_share or m.name in ranked] or metrics[:1]
 
 
 def challenge_title(evaluation: ScoringRecord) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from zlib_ng import zlib_ng
 
-from flare.challenge.metrics import Better, lesions_by, metrics_in
+from flare.challenge.metrics import Better, Metric, lesions_by, metrics_in
 from flare.common.errors import InputError, SubmissionError
 from flare.common.files import file_names
 from flare.common.text import count, listing, nearest, safe
@@ -52,12 +52,7 @@ from flare.reports.model import (
     table_of,
 )
 from flare.reports.render.html import macro_html, page_html, template_text
-from flare.reports.scores import (
-    challenge_title,
-    deciding_metrics,
-    metric_cell,
-    ranked_metrics,
-)
+from flare.reports.scores import metric_cell, scores_of
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile, read_evaluation
@@ -157,9 +152,8 @@ def _page(
         team_cases.append(_team_case(folder, evaluation, case, team_options))
         if on_drawn:
             on_drawn(number, len(evaluations), folder.name)
-    record = next(iter(evaluations.values())).evaluation
-    ranked = ranked_metrics(record)
-    team_cases.sort(key=partial(_place, ranked))
+    scores = scores_of(next(iter(evaluations.values())))
+    team_cases.sort(key=partial(_place, scores.deciding))
     looks = list(filter(None, map(attrgetter("look"), team_cases)))
     if not looks:
         place = safe(options.predictions or next(iter(evaluations)).parent)
@@ -167,20 +161,20 @@ def _page(
         raise InputError(problem, "Give the predictions that were scored.")
     return Page(
         title=f"Case {case}: all teams",
-        kicker=challenge_title(record),
+        kicker=scores.challenge,
         audience_note=ORGANISERS_NOTE,
-        lead=[Words(_summary(team_cases, len(looks), ranked))],
+        lead=[Words(_summary(team_cases, len(looks), scores.deciding[0]))],
         sections=_sections(team_cases, looks, case),
     )
 
 
 def _place(
-    ranked: Sequence[str], team_case: _TeamCase
+    metrics: Sequence[Metric], team_case: _TeamCase
 ) -> tuple[bool, list[float], str]:
     """The key that sorts the best first, and last those without a picture."""
     values = []
-    for metric in deciding_metrics(metrics_in(team_case.scores), ranked):
-        value = team_case.scores[metric.name] or 0.0
+    for metric in metrics:
+        value = team_case.scores.get(metric.name) or 0.0
         values.append(value if metric.better is Better.LOWER else -value)
     return team_case.look is None, values, team_case.team
 
@@ -251,15 +245,11 @@ def _unpacked(packed: bytes, shape: tuple[int, ...]) -> Labels:
     return np.frombuffer(zlib_ng.decompress(packed), dtype=np.uint8).reshape(shape)
 
 
-def _summary(
-    team_cases: Sequence[_TeamCase], pictures: int, ranked: Sequence[str]
-) -> str:
+def _summary(team_cases: Sequence[_TeamCase], pictures: int, metric: Metric) -> str:
     """How many teams there are, between which values, and who has no picture."""
     ends = []
     for team_case in (team_cases[0], team_cases[pictures - 1])[:pictures]:
-        scores = team_case.scores
-        name = deciding_metrics(metrics_in(scores), ranked)[0].name
-        score = scores_text({name: scores[name]})
+        score = scores_text({metric.name: team_case.scores[metric.name]})
         ends.append(f"{safe(team_case.team)} ({score})")
     words = f"{count(len(team_cases), 'team')}, best first: {' to '.join(ends)}."
     without = listing(map(attrgetter("team"), team_cases[pictures:]))

@@ -28,11 +28,11 @@ AUTOPET = {
 }
 WMH = {"f1": "lesion_f1", "recall": "lesion_recall"}
 PROGRAMS = [
-    ("isles24", "isles24", ISLES),
+    ("isles24", "isles24", ISLES),  # by its compute_dice_f1_instance_difference
     ("isles24-before-2025-12", "isles24-iou0.5", ISLES),
-    ("autopet3", "autopet", AUTOPET),
+    ("autopet3", "autopet", AUTOPET),  # by its compute_metrics
     ("autopet4", "autopet", AUTOPET),
-    ("wmh2017", "wmh17", WMH),
+    ("wmh2017", "wmh17", WMH),  # by its getLesionDetection
 ]
 
 
@@ -57,7 +57,7 @@ def lesions(maps, labels, spacing, name):
 
 @pytest.mark.parametrize("name", ["gli", "men", "met"])
 def test_brats_2023(shared, name):
-    """The Dice to the last bit but one; HD95 to 1e-9 mm; all counts."""
+    """By get_LesionWiseResults: Dice to the last bit but one; HD95 to 1e-9 mm."""
     for maps, spacing, values in official_cases(shared):
         for region, official in values[f"brats2023-{name}"].items():
             case = lesions(maps, REGIONS[region], spacing, f"brats23-{name}")
