@@ -74,6 +74,8 @@ class Bootstrap:
     left_out: Count = field(default=0, metadata=OMIT)
     """Only where metrics of answers are ranked: samples that do not count, as the
     references drawn leave a value undefined, such as AUROC with one class."""
+    tied: Count = field(default=0, metadata=OMIT)
+    """Only if there are any: samples that have no tau, as all teams tie in them."""
 
     @property
     def has_shared_first(self) -> bool:
@@ -182,6 +184,7 @@ def bootstrap(board: Board, draws: Draws) -> Bootstrap:
         seed=draws.seed,
         kendall_tau=middle(defined) if len(defined) else None,
         left_out=samples - len(sums),
+        tied=len(taus) - len(defined) if len(defined) else 0,
     )
 
 

@@ -10,6 +10,7 @@ from flare.ranking.rank import rank_teams
 from flare.ranking.ranks import kendall_tau
 from flare.ranking.rules import RankingRules
 from flare.ranking.uncertainty import _rank_interval, bootstrap, draw_cases
+from flare.reports.ranking.words import draws_text
 from tests.builders.fewer import few_fast
 from tests.builders.results import DSC, HALF_TIME, make_table, one_metric
 
@@ -28,6 +29,19 @@ def test_a_team_that_always_wins_is_always_first():
     assert found.kendall_tau == (1, 1, 1)
     all_tie = one_metric(dict.fromkeys("abc", (1,)))
     assert bootstrap(all_tie, draw_cases(all_tie)).kendall_tau is None
+
+
+def test_draws_in_which_all_tie_have_no_tau_and_are_told():
+    """A team is better on the first of three cases, and equal on the others."""
+    board = one_metric({"a": (1, 1, 1), "b": (2, 1, 1)})
+    draws = draw_cases(board)
+
+    found = bootstrap(board, draws)
+
+    tied = int((draws.counts[:, 0] == 0).sum())
+    assert (found.kendall_tau, found.tied) == ((1, 1, 1), tied)
+    assert draws_text(found).endswith(f" {tied} draws had none, as all teams tied.")
+    assert 200 < tied < 400  # (2 / 3) ** 3 of 1,000
 
 
 def test_draws_are_ranked_as_if_they_were_the_cases():

@@ -165,6 +165,8 @@ def draws_text(bootstrap: Bootstrap) -> str:
             " Kendall's tau of the drawn rankings with the ranking itself: median"
             f" {middle:.2f}, {100 * CONFIDENCE:g} % from {low:.2f} to {high:.2f}."
         )
+    if bootstrap.tied:
+        text += f" {count(bootstrap.tied, 'draw')} had none, as all teams tied."
     return text
 
 
