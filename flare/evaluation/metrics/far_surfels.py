@@ -40,6 +40,9 @@ STRIP = 2**12
 SLICES = 8
 """Corners of this many slices are looked at together."""
 
+DENSE = 4
+"""If more than one corner of this many is looked for, all of a slice are computed."""
+
 
 class Measured(NamedTuple):
     """Surfels of one mask, and how far they are from the other; of shape (n,)."""
@@ -123,16 +126,18 @@ def _within_slice(is_target: Mask, rows: slice, spacing: Spacing) -> Floats:
     from scipy.ndimage import distance_transform_edt
 
     _, size_y, size_x = spacing
+    ys = np.flatnonzero(is_target.any(axis=1))
+    first = min(ys[0], rows.start)
     nearest = distance_transform_edt(
-        ~is_target,
+        ~is_target[first : max(ys[-1] + 1, rows.stop)],
         sampling=(size_y, size_x),
         return_distances=False,
         return_indices=True,
     )
-    near_y, near_x = nearest[:, rows]
+    near_y, near_x = nearest[:, rows.start - first : rows.stop - first]
     y, x = np.ogrid[rows, : is_target.shape[1]]
     squares: Floats = np.square((near_x - x) * size_x)
-    squares += np.square((near_y - y) * size_y)
+    squares += np.square((near_y + first - y) * size_y)
     return squares
 
 
@@ -146,13 +151,19 @@ def _along_z(squares: Floats, along_z: Floats, codes: Bytes) -> Measured:
     have the shape (slices, corners); not all are surfels.
     """
     is_listed = is_surfel(codes)
-    corners = np.flatnonzero(is_listed.any(axis=0))
-    is_listed, codes = is_listed[:, corners], codes[:, corners]
-    least, best = along_z.min(axis=1), np.full(codes.shape, np.inf)
+    number = np.count_nonzero(is_listed)
+    if not number:
+        return Measured(np.zeros(0), np.zeros(0, dtype=np.uint8))
+    least = along_z.min(axis=1)
+    is_dense = number * DENSE > is_listed.size
+    all_corners: tuple[Any, Any] = np.s_[:, np.newaxis], np.s_[:]
+    z, x = all_corners if is_dense else np.nonzero(is_listed)
+    shape = is_listed.shape if is_dense else (number,)
+    best, sums = np.full((2, *shape), np.inf)
     for turn, place in enumerate(np.argsort(least, kind="stable")):
         # The largest is looked for in each fourth turn: it takes as long as one.
-        if turn % 4 == 0 and least[place] >= best.max(initial=0.0):
+        if turn % 4 == 0 and least[place] >= best.max():
             break
-        sums = squares[place][corners] + along_z[place][:, np.newaxis]
+        np.add(squares[place][x], along_z[place][z], out=sums)
         np.minimum(best, sums, out=best)
-    return Measured(np.sqrt(best[is_listed]), codes[is_listed])
+    return Measured(np.sqrt(best[is_listed] if is_dense else best), codes[is_listed])

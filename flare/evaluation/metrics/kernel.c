@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 232365699, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 111145419, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -303,9 +303,8 @@ typedef struct { /* the ring, and how many surfels of each map are how far from 
     int64_t *counts;   /* by map, rank and code: (2, distances + 1, CODES) */
 } Search;
 
-typedef struct { /* surfels of one word that are left while nearer and farther rows are tried */
-    Word surfels;
-    int64_t at;
+typedef struct { /* a row that has surfels left while the rows around it are tried */
+    int64_t number;
     int32_t plane, row;
 } Left;
 
@@ -318,9 +317,14 @@ typedef struct { /* the bits of both maps in some planes of corners */
     Left *left;
 } Window;
 
+static int64_t number_of(const Window *window, int64_t plane, int64_t row)
+{
+    return (plane + 1) * window->rows + row + 1;
+}
+
 static int64_t place_of(const Window *window, int64_t plane, int64_t row)
 {
-    return ((plane + 1) * window->rows + row + 1) * window->words;
+    return number_of(window, plane, row) * window->words;
 }
 
 /* --- Surfaces ------------------------------------------------------------------------
@@ -412,55 +416,71 @@ static uint8_t code_at(Around around, int bit)
 
 /* --- What is near ------------------------------------------------------------------- */
 
-/* Count the surfels of one map in some planes, and note those at whose corner the other one
- * has none. Returns how many words have such. */
+/* Count the surfels of one map in some planes; those at whose corner the other one has none
+ * are `beyond` for now. Returns how many rows have such. */
 static int64_t count_surfels(const Window *window, int side, int64_t from, int64_t to,
                              int64_t (*counts)[CODES])
 {
-    int64_t size = 0;
+    const int64_t words = window->words, rows = window->rows;
+    const Word *surfels = window->surfels[side], *other = window->surfels[1 - side];
+    Word *beyond = window->beyond;
+    Left *left = window->left;
+    int64_t number = number_of(window, from, 0), size = 0;
     for (int64_t plane = from; plane < to; plane++)
-        for (int64_t row = 0; row < window->rows; row++) {
-            int64_t at = place_of(window, plane, row);
-            for (const int64_t end = at + window->words; at < end; at++) {
-                const Word surfels = window->surfels[side][at];
-                if (!surfels) continue;
-                count_codes(around_word(window, side, at), surfels, counts);
-                window->left[size] = (Left){surfels & ~window->surfels[1 - side][at], at, (int32_t)plane, (int32_t)row};
-                size += window->left[size].surfels != 0;
+        for (int64_t row = 0; row < rows; row++, number++) {
+            const int64_t start = number * words;
+            Word any = 0;
+            for (int64_t at = start; at < start + words; at++) any |= surfels[at];
+            if (!any) continue;
+            any = 0;
+            for (int64_t at = start; at < start + words; at++) {
+                if (surfels[at]) count_codes(around_word(window, side, at), surfels[at], counts);
+                any |= beyond[at] = surfels[at] & ~other[at];
             }
+            if (any) left[size++] = (Left){number, (int32_t)plane, (int32_t)row};
         }
     return size;
 }
 
-/* Drop the surfels of one map that have any of the other within the ball: its rows are tried
- * one after the other, the widest first, until nothing is left. The other map's rows are
- * widened when they are first asked for. Returns how many words are left. */
+/* Widen a row of the surfels of one map, if it is not: when it is first asked for. */
+static void need_wide(const Window *window, int side, int64_t number, int32_t half_width)
+{
+    const int64_t start = number * window->words;
+    if (window->half_widths[number] == half_width) return;
+    widen_row(window->surfels[side] + start, window->wide + start, window->spare, window->words, half_width);
+    window->half_widths[number] = half_width;
+}
+
+/* Drop what is `beyond` and yet has any surfel of the other map within the ball: its rows are
+ * tried one after the other, the widest first, until nothing is left. Returns how many rows
+ * are left. */
 static int64_t drop_near(const Window *window, int side, const BallRow *ball, int64_t ball_size,
                          int64_t size)
 {
-    const int64_t words = window->words, rows = window->rows;
-    const Word *other = window->surfels[1 - side];
+    const int64_t words = window->words, rows = window->rows, planes = window->planes;
+    Left *list = window->left;
+    Word *all_beyond = window->beyond;
     if (ball_size && ball[0].half_width)
-        memset(window->half_widths, 0, (size_t)(window->size / words) * sizeof *window->half_widths);
+        memset(window->half_widths, 0, (size_t)number_of(window, window->planes, 0) * sizeof *window->half_widths);
     for (int64_t i = 0; i < ball_size && size; i++) {
         const BallRow reach = ball[i];
-        const int64_t tried = size, step = (reach.z * rows + reach.y) * words;
+        const Word *source = reach.half_width ? window->wide : window->surfels[1 - side];
+        const int64_t tried = size, step = reach.z * rows + reach.y;
         size = 0;
         for (int64_t k = 0; k < tried; k++) {
-            Left left = window->left[k];
-            const int64_t plane = left.plane + reach.z, row = left.row + reach.y, at = left.at + step;
-            if (plane >= 0 && plane < window->planes && row >= 0 && row < rows) {
-                if (reach.half_width) {
-                    const int64_t start = place_of(window, plane, row);
-                    int32_t *half_width = &window->half_widths[start / words];
-                    if (*half_width != reach.half_width)
-                        widen_row(other + start, window->wide + start, window->spare, words, reach.half_width);
-                    *half_width = reach.half_width;
-                    left.surfels &= ~window->wide[at];
-                } else left.surfels &= ~other[at];
+            const Left left = list[k];
+            const int64_t plane = left.plane + reach.z, row = left.row + reach.y;
+            Word any = 1;
+            if (plane >= 0 && plane < planes && row >= 0 && row < rows) {
+                if (reach.half_width) need_wide(window, 1 - side, left.number + step, reach.half_width);
+                Word *beyond = all_beyond + left.number * words;
+                const Word *near = source + (left.number + step) * words;
+                any = 0;
+                if (words == 1) any = *beyond &= ~*near;
+                else for (int64_t w = 0; w < words; w++) any |= beyond[w] &= ~near[w];
             }
-            window->left[size] = left;
-            size += left.surfels != 0;
+            list[size] = left;
+            size += any != 0;
         }
     }
     return size;
@@ -493,7 +513,7 @@ static void list_row(const Window *window, int side, int64_t plane, int64_t row,
     const int64_t start = place_of(window, plane, row);
     for (int64_t w = 0; w < window->words; w++) {
         const Around around = around_word(window, side, start + w);
-        const Word surfels = window->surfels[side][start + w], beyond = window->beyond[start + w];
+        const Word surfels = window->surfels[side][start + w], beyond = surfels & window->beyond[start + w];
         Word left = surfels;
         if (search) left = beyond | count_near(window, side, plane, row, w, around, surfels & ~beyond, search);
         for (; left; left &= left - 1) {
@@ -523,7 +543,7 @@ static int64_t plan(const Box *box, int64_t reach, int64_t *planes, Window *wind
     if (*planes > depth) *planes = depth;
     window->planes = *planes + 2 * reach < depth ? *planes + 2 * reach : depth;
     window->size = ((window->planes + 1) * window->rows + 1) * window->words;
-    const int64_t left = *planes * plane * (int64_t)(sizeof(Left) / sizeof(Word));
+    const int64_t left = *planes * window->rows * (int64_t)(sizeof(Left) / sizeof(Word));
     return left + 6 * window->size + 2 + window->words + window->size / window->words;
 }
 
@@ -614,7 +634,7 @@ API int compare_labels(const Map *first_map, const Map *second_map,
     if (reach < 0) return -1;
     if (reach > depth) reach = depth;
     if (memory_words < plan(box, reach, &planes, &window)) return -1;
-    window.left = (Left *)memory, memory += planes * window.rows * window.words * (int64_t)(sizeof(Left) / sizeof(Word));
+    window.left = (Left *)memory, memory += planes * window.rows * (int64_t)(sizeof(Left) / sizeof(Word));
     for (int side = 0; side < 2; side++) {
         window.voxels[side] = memory + 1, memory += window.size + 1;
         window.surfels[side] = memory, memory += window.size;
@@ -634,11 +654,12 @@ API int compare_labels(const Map *first_map, const Map *second_map,
         for (int side = 0; side < 2; side++) {
             int64_t left = count_surfels(&window, side, start - from, end - from, all_codes);
             left = drop_near(&window, side, ball, ball_size, left);
-            for (int64_t k = 0; k < left; k++)
-                count_codes(around_word(&window, side, window.left[k].at), window.left[k].surfels, beyond_codes);
+            for (int64_t k = 0; k < left; k++) {
+                int64_t at = window.left[k].number * window.words;
+                for (const int64_t end_of_row = at + window.words; at < end_of_row; at++)
+                    if (window.beyond[at]) count_codes(around_word(&window, side, at), window.beyond[at], beyond_codes);
+            }
             if (!lists) continue;
-            memset(window.beyond, 0, (size_t)window.size * sizeof(Word));
-            for (int64_t k = 0; k < left; k++) window.beyond[window.left[k].at] = window.left[k].surfels;
             for (int64_t plane = start - from; plane < end - from; plane++)
                 for (int64_t row = 0; row < window.rows; row++) {
                     const int32_t place[3] = {(int32_t)(box->from[0] + from + plane),
