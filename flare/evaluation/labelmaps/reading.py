@@ -71,7 +71,7 @@ class LabelMap:
         """The smallest box around some labels, along z, y, x."""
         return self.voxels.box(labels)
 
-    @property
+    @cached_property
     def present(self) -> tuple[int, ...]:
         """The known labels that the file has, in the order of those."""
         present = frozenset(self.voxels.present)

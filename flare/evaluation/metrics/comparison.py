@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flare.evaluation.metrics.arrays import Spacing
+from flare.evaluation.metrics.arrays import EMPTY, Spacing
 from flare.evaluation.metrics.surfels import surfel_areas
 from flare.evaluation.metrics.tally import LabelPair, Tally, Voxels
 
@@ -42,6 +42,8 @@ def compare_organ(
     two masks. But where the DSC is below `smallest_dsc`, NSD is 0. Distances of
     surfaces, with `has_distances`, are computed whatever the DSC is.
     """
+    if pair.box == EMPTY:  # neither map has it
+        return Agreement(voxels=Voxels(0, 0, 0), nsd=1.0)
     counts, distances = pair.tally(tolerance), None
     voxels = counts.voxels
     if has_distances and voxels.reference and voxels.prediction:
