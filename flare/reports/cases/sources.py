@@ -175,6 +175,9 @@ def _rules(metrics: Path, results: EvaluationFile) -> tuple[Challenge, int | Non
     evaluation = results.evaluation
     organs = dict.fromkeys(metric_named(name).part for _, name in results.values)
     organs.pop("", None)
+    # An organ without lesions has no score where only lesions are scored.
+    of_organs = (rule.partition("label of ") for rule in evaluation.rules or ())
+    organs |= {name: None for start, _, name in of_organs if name and not start}
     options = evaluation.options
     decimals = options.get("decimals")
     try:

@@ -398,6 +398,7 @@ def test_cases_are_the_hardest_by_what_is_ranked(
             "0.0",
         ),
         (["dsc", "lesion_nsd"], "", SOME_BANDS, "beyond the tolerance", "0.0"),
+        (["lesion_dsc"], "", NO_BANDS, "in one map alone", "0.0"),  # no score of core
     ],
 )
 def test_a_page_tells_of_a_tolerance_where_there_is_one(
