@@ -44,6 +44,13 @@ WIDEST = 2**24 - 1
 LOOK_UPS = 2**23
 """So many steps are tried for near surfels; of an organ, a million at most are."""
 
+FIRST_ITEMS = 2**19
+"""Room for items of a map at first, which is enough for most. It takes memory where it
+is written to; but for what a header promises alone, there may not even be room."""
+
+GROWTH = 32
+"""So many times the room that is needed is made next."""
+
 _SURFEL = np.dtype(
     [("corner", np.int32, 3), ("code", np.uint8), ("is_beyond", np.bool_)], align=True
 )
@@ -55,19 +62,18 @@ class PackedMap(VoxelMap):
     def __init__(self, shape: tuple[int, int, int]) -> None:
         super().__init__(shape)
         depth, height, width = shape
-        # Memory is taken where it is written to: for most maps, of a hundredth of this.
-        room = depth * height * ((width + 3) // 4)
-        self._items = np.empty(room, dtype=np.uint32)
+        self._items_of_row = (width + 3) // 4
+        room = min(depth * height * self._items_of_row, FIRST_ITEMS)
+        items = np.empty(room, dtype=np.uint32)
         self._starts = np.zeros(depth * height + 1, dtype=np.uint32)
         self._map = KernelMap(
-            items=address(self._items),
             starts=address(self._starts),
             boxes=address(self._boxes),
-            item_room=room,
             row_room=depth * height,
             height=height,
             width=width,
         )
+        self._hold(items)
 
     def add(self, voxels: Bytes) -> None:
         """Take the next whole rows: shape (rows * width,)."""
@@ -75,12 +81,23 @@ class PackedMap(VoxelMap):
         rows = voxels.size // width
         if rows * width != voxels.size or packed.row_count + rows > packed.row_room:
             raise ValueError("a packed label map is filled with whole rows, each once")
+        room = packed.item_count + rows * self._items_of_row
+        if room > packed.item_room:
+            most = packed.row_room * self._items_of_row
+            items = np.empty(min(GROWTH * room, most), dtype=np.uint32)
+            items[: packed.item_count] = self._items[: packed.item_count]
+            self._hold(items)
         voxels = np.ascontiguousarray(voxels, dtype=np.uint8)
         if kernel().pack_rows(packed, address(voxels), rows):
             raise ValueError(f"a label map of shape {self.shape} cannot be packed")
         if packed.row_count == packed.row_room:
             self._items.resize(packed.item_count, refcheck=False)
-            packed.items, packed.item_room = address(self._items), packed.item_count
+            self._hold(self._items)
+
+    def _hold(self, items: npt.NDArray[np.uint32]) -> None:
+        """Have the items in this array."""
+        self._items = items
+        self._map.items, self._map.item_room = address(items), items.size
 
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""

@@ -125,6 +125,14 @@ def test_rows_that_are_missing_or_too_many_are_refused():
         label_map.add(np.zeros(5, dtype=np.uint8))
 
 
+@needs_kernel
+def test_no_room_is_made_for_what_a_header_alone_promises():
+    """A map of 2**38 voxels, of which the first row has come: 4,096 runs."""
+    label_map = PackedMap((2**12, 2**12, 2**14))
+    label_map.add(np.arange(2**14, dtype=np.uint8) // 4 % 2)
+    assert label_map._items.nbytes <= 2**21
+
+
 # --- Where it is used ---------------------------------------------------------------
 
 
