@@ -95,7 +95,7 @@ class PackedMap(VoxelMap):
             self._hold(self._items)
 
     def _hold(self, items: npt.NDArray[np.uint32]) -> None:
-        """Have the items in this array."""
+        """Let the kernel pack into this array from now on."""
         self._items = items
         self._map.items, self._map.item_room = address(items), items.size
 
