@@ -5,6 +5,7 @@ Label maps are read one team after the other, and kept packed until the slice is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -174,8 +175,9 @@ def _place(
     """The key that sorts the best first, and last those without a picture."""
     values = []
     for metric in metrics:
-        value = team_case.scores.get(metric.name) or 0.0
-        values.append(value if metric.better is Better.LOWER else -value)
+        value = team_case.scores.get(metric.name)
+        sign = 1 if metric.better is Better.LOWER else -1
+        values.append(math.inf if value is None else sign * value)
     return team_case.look is None, values, team_case.team
 
 
@@ -249,7 +251,7 @@ def _summary(team_cases: Sequence[_TeamCase], pictures: int, metric: Metric) -> 
     """How many teams there are, between which values, and who has no picture."""
     ends = []
     for team_case in (team_cases[0], team_cases[pictures - 1])[:pictures]:
-        score = scores_text({metric.name: team_case.scores[metric.name]})
+        score = scores_text({metric.name: team_case.scores.get(metric.name)})
         ends.append(f"{safe(team_case.team)} ({score})")
     words = f"{count(len(team_cases), 'team')}, best first: {' to '.join(ends)}."
     without = listing(map(attrgetter("team"), team_cases[pictures:]))

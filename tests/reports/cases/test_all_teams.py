@@ -7,8 +7,10 @@ import zipfile
 import numpy as np
 import pytest
 
+from flare.challenge.metrics import METRICS
 from flare.common.errors import FlareError
 from flare.ranking.rules import RankingOptions
+from flare.reports.cases.all_teams import _place, _TeamCase
 from flare.reports.cases.options import CaseOptions
 from tests.builders import error_of, organ_boxes, write_nifti
 from tests.builders.case_pages import missed_and_shifted, write_teams_on_cases
@@ -68,6 +70,13 @@ def test_the_best_team_is_first_and_teams_without_a_picture_last(made):
     values = {str(row["team"]): row["liver"].exact for row in rows}
     shares = {"good": 7 / 7, "fair": 6 / 7, "gone": 5 / 7, "late": 0 / 7}
     assert values == pytest.approx(shares)
+
+
+def test_a_team_without_the_deciding_value_is_behind_the_others():
+    values = {"near": 1.0, "far": 90.0, "none": None}
+    metrics = [METRICS["hd95"]]
+    places = [_place(metrics, _TeamCase(t, {"hd95": v}, "")) for t, v in values.items()]
+    assert places == sorted(places)
 
 
 def test_the_best_team_is_that_of_what_is_ranked(tmp_path):
