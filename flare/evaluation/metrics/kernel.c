@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 111145419, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 156536683, BITS = 64, CODES = 256, PAIRS = 4096, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -37,7 +37,7 @@ typedef struct { /* where a label is; the end is the first place without it */
 
 typedef struct {
     uint32_t *items, *starts;
-    Box *boxes;                   /* of each label */
+    Box *boxes;                   /* of each label but 0 */
     int64_t item_room, row_room;  /* how many items fit, and rows */
     int64_t item_count, row_count; /* how many there are */
     int64_t height, width;        /* rows of a slice, voxels of a row */
@@ -143,10 +143,11 @@ API int pack_rows(Map *map, const uint8_t *voxels, int64_t rows)
         int64_t count = 0, end;
         for (int64_t x = 0; x < width; x = end, count++) {
             const uint8_t label = voxels[first + x];
-            if (run <= first + x) run = end_of_run(voxels, first + x, rows * width);
+            /* Of a row that is stored as its voxels, nobody asks for runs. */
+            if (run <= first + x) run = count < most ? end_of_run(voxels, first + x, rows * width) : first + x + 1;
             end = run - first < width ? run - first : width;
             if (count < most) into[count] = (uint32_t)label << X_BITS | (uint32_t)x;
-            if (label) enlarge(&map->boxes[label], z, y, x, end);
+            if (count >= most || label) enlarge(&map->boxes[label], z, y, x, end);
         }
         if (count >= most) memcpy(into, voxels + first, (size_t)width), count = most;
         starts[r + 1] = starts[r] + (uint32_t)count;
@@ -299,7 +300,7 @@ typedef struct { /* the ring, and how many surfels of each map are how far from 
     const Step *steps; /* the nearest first */
     int64_t size;
     int64_t distances; /* how many lengths there are; the rank of all that is farther */
-    int64_t look_ups;  /* as many steps may be tried; then all is farther */
+    int64_t look_ups[2]; /* of each map: as many steps may be tried; then all is farther */
     int64_t *counts;   /* by map, rank and code: (2, distances + 1, CODES) */
 } Search;
 
@@ -368,31 +369,26 @@ static void find_surfels(const Window *window, int side)
 #define SPREAD_64(b) SPREAD_16(b), SPREAD_16(b + 16), SPREAD_16(b + 32), SPREAD_16(b + 48)
 static const uint32_t SPREAD[256] = {SPREAD_64(0), SPREAD_64(64), SPREAD_64(128), SPREAD_64(192)};
 
-/* Count the codes of those corners of a word whose bits are set, seven at a time: between
- * eight voxels of each row. Of these, four bits for each voxel are made; those of two
- * neighbours are the code of the corner between them, whose bits are sorted by `sorted_code`
- * at the end. By turns two counters are taken, as one would have to wait for itself. */
-static void count_codes(Around around, Word corners, int64_t (*counts)[CODES])
+/* Count the codes of a word's corners, six at a time where any bit is set: between seven
+ * voxels of each row. Of these, four bits for each voxel are made; those of three neighbours
+ * tell the codes of two corners, which are counted together. So some corners are counted that
+ * are no surfels, whose codes 0 and 255 nobody asks for. If the last corner of a word is one,
+ * two begin at an even place: the voxel behind that corner is in the next word. */
+static void count_codes(const Window *window, int side, int64_t at, int64_t *pairs)
 {
-    Word back[4];
+    const Around around = around_word(window, side, at);
+    Word corners = window->surfels[side][at], back[4];
     for (int i = 0; i < 4; i++) back[i] = one_back(around.rows[i]);
     while (corners) {
-        const int first = lowest(corners);
+        const int first = lowest(corners) & ~(int)(corners >> (BITS - 1));
         uint32_t voxels = 0; /* from the one before the first corner on */
         for (int i = 0; i < 4; i++) {
             const Word row = first ? around.rows[i][0] >> (first - 1) : back[i];
             voxels |= SPREAD[row & 0xff] << i;
         }
-        Word here = corners >> first & 0x7f;
-        corners &= ~((Word)0x7f << first);
-        if (here == 0x7f && voxels == (voxels & 0xf) * 0x11111111u) { /* on a plane */
-            counts[0][voxels & 0xff] += 7;
-            continue;
-        }
-        for (; here; here &= here - 1) {
-            const int corner = lowest(here);
-            counts[corner % LANES][voxels >> (4 * corner) & 0xff]++;
-        }
+        unsigned here = corners >> first & 0x3f;
+        for (; here; here >>= 2, voxels >>= 8) pairs[voxels & (PAIRS - 1)]++;
+        corners &= ~((Word)0x3f << first);
     }
 }
 
@@ -414,12 +410,25 @@ static uint8_t code_at(Around around, int bit)
     return (uint8_t)code;
 }
 
+/* Count the codes of those of its corners that are beyond: mostly none, or else all. */
+static void count_beyond(const Window *window, int side, int64_t at, int64_t *pairs,
+                         int64_t *counts)
+{
+    Word beyond = window->beyond[at];
+    if (!beyond) return;
+    if (beyond == window->surfels[side][at]) {
+        count_codes(window, side, at, pairs);
+        return;
+    }
+    for (; beyond; beyond &= beyond - 1) counts[code_at(around_word(window, side, at), lowest(beyond))]++;
+}
+
 /* --- What is near ------------------------------------------------------------------- */
 
 /* Count the surfels of one map in some planes; those at whose corner the other one has none
  * are `beyond` for now. Returns how many rows have such. */
 static int64_t count_surfels(const Window *window, int side, int64_t from, int64_t to,
-                             int64_t (*counts)[CODES])
+                             int64_t *pairs)
 {
     const int64_t words = window->words, rows = window->rows;
     const Word *surfels = window->surfels[side], *other = window->surfels[1 - side];
@@ -434,7 +443,7 @@ static int64_t count_surfels(const Window *window, int side, int64_t from, int64
             if (!any) continue;
             any = 0;
             for (int64_t at = start; at < start + words; at++) {
-                if (surfels[at]) count_codes(around_word(window, side, at), surfels[at], counts);
+                if (surfels[at]) count_codes(window, side, at, pairs);
                 any |= beyond[at] = surfels[at] & ~other[at];
             }
             if (any) left[size++] = (Left){number, (int32_t)plane, (int32_t)row};
@@ -492,7 +501,7 @@ static int64_t drop_near(const Window *window, int side, const BallRow *ball, in
 static Word count_near(const Window *window, int side, int64_t plane, int64_t row, int64_t w,
                        Around around, Word left, Search *search)
 {
-    for (int64_t i = 0; left && i < search->size && search->look_ups-- > 0; i++) {
+    for (int64_t i = 0; left && i < search->size && search->look_ups[side]-- > 0; i++) {
         const Step step = search->steps[i];
         const int64_t other_plane = plane + step.z, other_row = row + step.y;
         if (other_plane < 0 || other_plane >= window->planes) continue;
@@ -616,7 +625,7 @@ API int compare_labels(const Map *first_map, const Map *second_map,
                        int64_t counts[2][CODES], List *lists, Search *search)
 {
     const Map *const maps[2] = {first_map, second_map};
-    int64_t all_codes[LANES][CODES] = {{0}}, beyond_codes[LANES][CODES] = {{0}};
+    int64_t pairs[2][PAIRS] = {{0}};
     Window window;
     memset(voxels, 0, 3 * sizeof *voxels);
     memset(counts, 0, 2 * sizeof *counts);
@@ -652,12 +661,12 @@ API int compare_labels(const Map *first_map, const Map *second_map,
         if (fill_window(&window, maps, is_organ, box, box->from[0] + from,
                         box->from[0] + start, box->from[0] + end, voxels)) return -1;
         for (int side = 0; side < 2; side++) {
-            int64_t left = count_surfels(&window, side, start - from, end - from, all_codes);
+            int64_t left = count_surfels(&window, side, start - from, end - from, pairs[0]);
             left = drop_near(&window, side, ball, ball_size, left);
             for (int64_t k = 0; k < left; k++) {
                 int64_t at = window.left[k].number * window.words;
                 for (const int64_t end_of_row = at + window.words; at < end_of_row; at++)
-                    if (window.beyond[at]) count_codes(around_word(&window, side, at), window.beyond[at], beyond_codes);
+                    count_beyond(&window, side, at, pairs[1], counts[1]);
             }
             if (!lists) continue;
             for (int64_t plane = start - from; plane < end - from; plane++)
@@ -668,10 +677,13 @@ API int compare_labels(const Map *first_map, const Map *second_map,
                 }
         }
     }
-    for (int bits = 0; bits < CODES; bits++)
-        for (int lane = 0; lane < LANES; lane++) {
-            counts[0][sorted_code(bits)] += all_codes[lane][bits];
-            counts[1][sorted_code(bits)] += beyond_codes[lane][bits];
+    for (int i = 0; i < 2; i++) {
+        for (int bits = 0; bits < PAIRS; bits++) {
+            if (!pairs[i][bits]) continue;
+            counts[i][sorted_code(bits & 0xff)] += pairs[i][bits];
+            counts[i][sorted_code(bits >> 4)] += pairs[i][bits];
         }
+        counts[i][0] = counts[i][CODES - 1] = 0;
+    }
     return 0;
 }

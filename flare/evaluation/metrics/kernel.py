@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 111145419
+VERSION = 156536683
 """Of the kernel that this file can call, as in ``kernel.c``."""
 
 PLAIN = "FLARE_PLAIN"
@@ -46,7 +46,7 @@ class KernelSearch(Structure):
 
     _fields_ = (
         *(("steps", c_void_p), ("size", c_int64), ("distances", c_int64)),
-        *(("look_ups", c_int64), ("counts", c_void_p)),
+        *(("look_ups", c_int64 * 2), ("counts", c_void_p)),
     )
 
 

@@ -140,7 +140,7 @@ class PackedPair(LabelPair):
             steps=address(steps),
             size=len(steps),
             distances=distances,
-            look_ups=LOOK_UPS,
+            look_ups=(LOOK_UPS, LOOK_UPS),
             counts=address(counts),
         )
         first, second = self._listed(ball, room, search)

@@ -75,6 +75,17 @@ def test_near_surfels_are_looked_up_as_often_as_the_limit_says(monkeypatch):
         assert {len(side.far.codes) for side in sides} == {far_number}
 
 
+def test_one_map_does_not_use_up_the_look_ups_of_the_other(monkeypatch):
+    """All surfels of a small part are near a large map, whose own are far from it."""
+    maps = np.zeros((2, *SHAPE), dtype=np.uint8)
+    maps[:, 18, 30:32, 20:22] = maps[0, 3] = 1
+    for module in (packed, plain):
+        monkeypatch.setattr(module, "LOOK_UPS", 100)
+    large, part = map_pair(*maps, (1.0, 1.0, 1.0)).cut((1,)).near(room=0)
+    assert large.counts[-1].sum() == 6222
+    assert (part.counts[0].sum(), part.counts.sum()) == (18, 18)
+
+
 @needs_kernel
 def test_the_kernel_needs_memory_for_some_planes_however_many_there_are():
     """About 1 MiB, or some planes for each that a ball reaches to either side."""
