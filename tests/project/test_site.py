@@ -67,7 +67,7 @@ QUESTIONS = {
     "slurm": "organisers/machines.html#slurm",
     "cite": "organisers/index.html#8-write-the-paper",
     "GPU memory": "organisers/measuring.html",
-    "lesion": "reference/challenge-files.html#which-file-for-which-task",
+    "lesion": "organisers/lesions.html",
     "windows": "index.html#install",
     "how do I add a case": "organisers/changes.html#add-a-case",
     "missing case": "participants/messages.html#F05",
