@@ -74,10 +74,6 @@ class LesionMetric(Metric):
     needs: str = ""
     """The field of a definition that has to be set for it."""
     needs_hd95: bool = False
-    needs_reference: bool = True
-    """Whether it has no value either of an organ that a challenge leaves out."""
-    needs_lesions: bool = False
-    """Whether it has none wherever the reference has no lesion."""
 
     def is_defined_by(self, definition: Definition) -> bool:
         """Whether a definition has a rule for it."""

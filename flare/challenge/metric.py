@@ -88,6 +88,10 @@ class Metric:
     reference, or how many lesions it has, is for organisers alone."""
     tells_means: bool = True
     """Whether they may see its mean over cases, which one case has not."""
+    needs_reference: bool = True
+    """Whether it has no value of an organ that a challenge leaves out."""
+    needs_lesions: bool = False
+    """Whether it has none wherever the reference has no lesion."""
 
     @property
     def base(self) -> str:

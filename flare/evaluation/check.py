@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from flare.challenge.formats import ANY_SUFFIX, CHANNEL, PLAIN_NAMES, FileNames
-from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.metrics import LEFT_OUT, METRICS, Metric
 from flare.challenge.names import cases_text, label_ending, names_advice
 from flare.challenge.rules import Challenge
@@ -428,16 +427,15 @@ def _fewest_cases(
 
     It has one wherever an organ in it has one.
     """
-    absent, needs_reference, needs_lesions = challenge.absent_organs, True, False
-    if isinstance(metric, LesionMetric):
-        needs_reference, needs_lesions = metric.needs_reference, metric.needs_lesions
-    goes_absent = needs_lesions or LEFT_OUT in (absent.in_both, absent.in_reference)
+    absent = challenge.absent_organs
+    is_absent_left_out = LEFT_OUT in (absent.in_both, absent.in_reference)
+    goes_absent = metric.needs_lesions or is_absent_left_out
     goes_present = absent.in_prediction == LEFT_OUT
     numbers = {metric.name: 0}
     for organ in (organ for organ in challenge.organs if organ.has(metric.name)):
         present = len(volumes[organ.name])
         number = cases
-        if needs_reference:
+        if metric.needs_reference:
             number -= present * goes_present + (cases - present) * goes_absent
         numbers[f"{metric.name}_{organ.name}"] = number
         if organ.in_mean:

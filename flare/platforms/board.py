@@ -19,9 +19,11 @@ from flare.challenge.metrics import (
     Metric,
     lesions_by,
     metric_named,
+    scored,
 )
 from flare.challenge.rules import Challenge
 from flare.common.text import listing
+from flare.evaluation.errors import PhaseSettingsError
 
 
 class Order(Enum):
@@ -54,16 +56,35 @@ def organ_metrics(challenge: Challenge) -> list[Metric]:
 
 def _means(challenge: Challenge) -> list[Metric]:
     # A prediction that decides what is left out decides how many cases a mean is of.
-    cases = 1 if challenge.absent_organs.in_prediction == LEFT_OUT else 2
+    is_chosen = challenge.absent_organs.in_prediction == LEFT_OUT
     with lesions_by(challenge.lesions):
         metrics = [*map(metric_named, challenge.metrics)]
-    return [metric for metric in metrics if metric.is_told(cases)]
+    return [
+        m for m in metrics if m.is_told(1 if is_chosen and m.needs_reference else 2)
+    ]
 
 
 def ranked_metrics(challenge: Challenge, metrics: Iterable[Metric]) -> list[Metric]:
     """The metrics among some that the challenge file ranks by, if it names any."""
     names = [rule.metric for rule in challenge.ranking]
     return [metric for metric in metrics if metric.name in names]
+
+
+def check_ranked(challenge: Challenge, metrics: Iterable[Metric]) -> None:
+    """Refuse a board of some metrics that lacks a score which the challenge ranks by.
+
+    What is measured is on some boards alone.
+    """
+    names = {metric.name for metric in metrics}
+    scores = scored(rule.metric for rule in challenge.ranking)
+    if missing := [metric.name for metric in scores if metric.name not in names]:
+        raise PhaseSettingsError(
+            challenge.key,
+            f"[[ranking]] has {listing(missing)}, which no board can show: it is not"
+            " computed, or may be of a single case, whose reference it would tell"
+            f' (one reference, or in_prediction = "{LEFT_OUT}")',
+            "Change that, or take it out of [[ranking]].",
+        )
 
 
 def title_of(metric: Metric) -> str:

@@ -10,7 +10,6 @@ from importlib import import_module
 
 import numpy as np
 
-from flare.challenge.lesion_metrics import LesionMetric
 from flare.challenge.lesions import DEFINITIONS
 from flare.challenge.metrics import LEFT_OUT, METRICS, Metric
 from flare.challenge.organs import Organ, TopSlice
@@ -251,9 +250,7 @@ def _worst_organs(
 def _is_left_out(metric: Metric, challenge: Challenge) -> bool:
     """Whether no prediction has a value where the reference does not have an organ."""
     is_left_out = challenge.absent_organs.reference_decides
-    if isinstance(metric, LesionMetric):
-        return metric.needs_lesions or (metric.needs_reference and is_left_out)
-    return is_left_out
+    return metric.needs_lesions or (metric.needs_reference and is_left_out)
 
 
 def _means(

@@ -23,6 +23,7 @@ from flare.common.text import printable, safe, why
 from flare.evaluation.errors import UploadError
 from flare.platforms.board import (
     Order,
+    check_ranked,
     key_of,
     order_of,
     organ_metrics,
@@ -159,7 +160,9 @@ def leaderboard_for(challenge: Challenge, cases: int) -> Leaderboard:
     scores of hidden columns to everybody.
     """
     metrics = board_metrics(challenge, cases)
-    ranked = ranked_metrics(challenge, metrics) or metrics
+    ranked = ranked_metrics(challenge, metrics)
+    if not ranked:
+        check_ranked(challenge, metrics)
     columns = []
     for index, metric in enumerate(metrics):
         columns.append(_column_of(metric, index, challenge.board.decimals))
@@ -168,7 +171,7 @@ def leaderboard_for(challenge: Challenge, cases: int) -> Leaderboard:
         rule = SubmissionRule.FORCE_LAST
     return Leaderboard(
         submission_rule=rule,
-        primary_index=metrics.index(ranked[0]),
+        primary_index=metrics.index(ranked[0]) if ranked else 0,
         columns=tuple(columns),
     )
 

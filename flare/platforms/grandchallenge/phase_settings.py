@@ -19,6 +19,7 @@ from flare.common.text import listing, safe
 from flare.evaluation.errors import PhaseSettingsError
 from flare.measuring.options import MODEL_FOLDER
 from flare.platforms.board import (
+    check_ranked,
     files_text,
     key_of,
     order_of,
@@ -51,6 +52,7 @@ def settings_for(challenge: Challenge) -> dict[str, Phase]:
     metrics = [*total_metrics(challenge), *organ_metrics(challenge)]
     columns, method = _columns(metrics), ScoringMethod.ABSOLUTE
     if not challenge.organs:
+        check_ranked(challenge, metrics)
         ranked = ranked_metrics(challenge, metrics) or metrics[:1]
         columns = _ranking_by(ranked, metrics)
         method = ScoringMethod.MEAN
@@ -132,6 +134,7 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
     efficiency = EFFICIENCY if has_gpu else EFFICIENCY[:1]
     metrics = [*totals, *efficiency, *organ_metrics(challenge)]
     scores = [metric for metric in totals if metric.is_of_each_case][: len(SCORES)]
+    check_ranked(challenge, metrics)
     ranked = ranked_metrics(challenge, metrics)
     ranked = ranked or [*(scores or totals[:1]), *efficiency]
     files = f"Labels: {challenge.labels_text}." if challenge.organs else ""
@@ -172,8 +175,11 @@ class PhaseOptions:
         if file := self.phase_settings or (PHASE_SETTINGS if is_in_file else None):
             return read_phase(file, self.phase)
         rules = read_challenge(challenge)
-        phases = {**settings_for(rules), "external": external_settings_for(rules)}
+        if self.phase == "external":
+            return external_settings_for(rules)
+        phases = settings_for(rules)
         if self.phase not in phases:
-            problem = f"has no phase {safe(self.phase)} (found {listing(phases)})"
+            names = listing([*phases, "external"])
+            problem = f"has no phase {safe(self.phase)} (found {names})"
             raise PhaseSettingsError(f"phase-settings of {rules.key}", problem)
         return phases[self.phase]

@@ -13,7 +13,7 @@ import yaml
 from flare.challenge.organs import AbsentOrgans
 from flare.challenge.reading import read_challenge
 from flare.common.errors import OutputError
-from flare.evaluation.errors import UploadError
+from flare.evaluation.errors import PhaseSettingsError, UploadError
 from flare.platforms.codabench import bundle as bundle_module
 from flare.platforms.codabench import packages
 from flare.platforms.codabench.bundle import BundleOptions
@@ -103,6 +103,8 @@ def test_columns_are_of_what_participants_may_know(own):
     chosen = replace(isles, absent_organs=AbsentOrgans(in_prediction="left_out"))
     for rules, cases, columns in ((isles, 2, 8), (isles, 1, 2), (chosen, 2, 2)):
         assert len(leaderboard_for(rules, cases).columns) == columns
+    with pytest.raises(PhaseSettingsError, match=r"\] has lesion_f1, lesion_count"):
+        leaderboard_for(replace(isles, ranking=isles.ranking[1:]), 1)
     board = leaderboard_for(read_challenge(own), 2)
 
     assert board.primary_index == 1

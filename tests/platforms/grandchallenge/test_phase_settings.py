@@ -128,6 +128,28 @@ def test_the_metrics_of_the_challenge_file_are_ranked(metrics, paths):
     assert len({path for _, path, _ in phase.columns}) == len(phase.columns)
 
 
+CHOSEN = '[absent_organs]\nin_prediction = "left_out"\n'
+
+
+@pytest.mark.parametrize(
+    ("rules", "missing"),
+    [
+        ('extends = "flare21"\nmetrics = ["dsc"]\n', "nsd"),
+        (f'extends = "autopet3"\n{CHOSEN}', "missed_volume"),
+        (f'extends = "isles24"\n{CHOSEN}', "lesion_f1, .*, absolute_volume_difference"),
+    ],
+)
+def test_a_board_without_a_score_that_is_ranked_is_refused(tmp_path, rules, missing):
+    """Another phase is not; false volumes are of all cases, whatever is predicted."""
+    file = tmp_path / "mine.toml"
+    file.write_text(rules)
+
+    with pytest.raises(PhaseSettingsError, match=rf"\] has {missing}, which"):
+        PhaseOptions(phase="external").read(str(file))
+
+    assert PhaseOptions().read(str(file)).score_jsonpath == "aggregates.dsc_mean"
+
+
 def test_without_a_gpu_no_memory_is_ranked(capfd, tmp_path):
     """What the service returns then has none, and the platform would drop it."""
     assert main(["phase-settings", "--external", "--gpu", "none"]) == 0
