@@ -132,9 +132,14 @@ class Difference:
         return fmean(present) if present else None
 
     @property
+    def has_test(self) -> bool:
+        """Whether it is one of the tests that p-values are adjusted for."""
+        return self.method is not None and self.cases > 0
+
+    @property
     def is_tested(self) -> bool:
         """Whether a case differs, by a metric that has a good end."""
-        return self.method is not None and self.equal < self.cases
+        return self.has_test and self.equal < self.cases
 
     @property
     def is_significant(self) -> bool:
@@ -262,10 +267,10 @@ def compare(
 
 def _adjusted(family: Sequence[Difference]) -> Iterator[Difference]:
     """The same differences with p-values that are adjusted for all that have a test."""
-    p_values = [pair.p for pair in family if pair.method]
+    p_values = [pair.p for pair in family if pair.has_test]
     adjusted = iter(holm(np.array(p_values)).tolist())
     for pair in family:
-        yield replace(pair, p_holm=next(adjusted)) if pair.method else pair
+        yield replace(pair, p_holm=next(adjusted)) if pair.has_test else pair
 
 
 def _difference(

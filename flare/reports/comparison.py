@@ -199,7 +199,7 @@ def verdict(first: Compared, candidate: Compared, tests: int) -> str:
             phrases.append(f"significantly {word} than {first.name}: {what}")
         return f"{candidate.name} is {' and '.join(phrases)} on {number}{where}."
     why = "both may be equally good"
-    fewest = fewest_cases_to_test(2 * tests)
+    fewest = fewest_cases_to_test(2 * max(tests, 1))
     if max(mean.better + mean.worse for mean in means) < fewest:
         why = f"it takes {fewest} cases that differ to show it"
     return (

@@ -76,7 +76,8 @@ def comparison_page(comparison: Comparison) -> Page:
     tiles: list[Tile] = []
     if comparison.cases:
         number = count(len(comparison.cases), "case")
-        tests = len(candidates) * len(testable_means(candidates[0].pairs))
+        means = chain(*(testable_means(other.pairs) for other in candidates))
+        tests = sum(mean.has_test for mean in means)
         verdicts = [verdict(first, candidate, tests) for candidate in candidates]
         method = f"{BY_SIGNED_RANKS.note} {_holm_text(comparison, tests)}"
         certainty += map(Words, (method, METHOD, CERTAINTY))
@@ -116,7 +117,7 @@ def comparison_page(comparison: Comparison) -> Page:
 
 def _holm_text(comparison: Comparison, tests: int) -> str:
     """The numbers of tests of means and of organs for which p-values are adjusted."""
-    organs = tests * (len(comparison.first.scores.rows) - 1)
+    organs = sum(pair.has_test for pair in comparison.numbers.differences) - tests
     text = f"Holm's method adjusts for the {count(tests, 'test')} of means"
     if organs:
         text += f", and by themselves for the {organs} of organs"
