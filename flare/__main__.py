@@ -1,5 +1,6 @@
 """The program ``flare``, which ``python -m flare`` starts, too."""
 
+import gc
 import os
 import signal
 
@@ -23,7 +24,10 @@ def main() -> int:
     end_at_interrupt()
     from flare.cli import main as cli  # not at the top: Ctrl-C would find it there
 
-    return cli.main()
+    status = cli.main()
+    # Python would look for objects in cycles before it ends, a twentieth of a second.
+    gc.freeze()
+    return status
 
 
 if __name__ == "__main__":

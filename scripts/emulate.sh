@@ -53,7 +53,7 @@ int main(void)
     while (scanf("%" SCNd64 "%" SCNd64 "%" SCNd64 "%d%" SCNd64, &depth, &height, &width,
                  &label, &size) == 5) {
         BallRow *ball = need(calloc((size_t)size + 1, sizeof *ball));
-        int64_t voxels[3], counts[2][CODES];
+        int64_t voxels[3], counts[3][CODES];
         for (int64_t i = 0; i < size; i++)
             if (scanf("%" SCNd32 "%" SCNd32 "%" SCNd32, &ball[i].z, &ball[i].y,
                       &ball[i].half_width) != 3) exit(4);
@@ -67,10 +67,11 @@ int main(void)
         const Box *box = &boxes[label]; /* around the label in both */
         const int64_t words = words_needed(box, ball, size, NULL);
         Word *memory = need(malloc((size_t)words * sizeof *memory));
-        if (compare_labels(&first, &second, is_organ, box, ball, size, memory, words, voxels,
+        if (compare_labels(&first, &second, is_organ, 0, box, ball, size, memory, words, voxels,
                            counts, NULL, NULL)) exit(7);
+        for (int i = 0; i < CODES; i++) counts[0][i] += counts[1][i]; /* of both maps */
         for (int i = 0; i < 3; i++) printf("%" PRId64 " ", voxels[i]);
-        for (int i = 0; i < 2 * CODES; i++) printf("%" PRId64 " ", counts[i / CODES][i % CODES]);
+        for (int i = 0; i < 2 * CODES; i++) printf("%" PRId64 " ", counts[i / CODES * 2][i % CODES]);
         puts("");
     }
     return 0;

@@ -296,6 +296,12 @@ class KeptScores(AbstractContextManager["KeptScores"]):
                 self._database.close()
                 raise
 
+    def has_any(self) -> bool:
+        """Whether any outcome is kept."""
+        with self._explained():
+            query = "SELECT EXISTS (SELECT 1 FROM scores)"
+            return bool(self._database.execute(query).fetchone()[0])
+
     def find(self, pair: CasePair, key: str, *, check_only: bool) -> Attempt | None:
         """The outcome of a case; None if it is not known."""
         with self._explained():

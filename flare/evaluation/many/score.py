@@ -338,8 +338,12 @@ class _Run:
             check_only = plan.check_only
             key_of_rules = rules_key(plan.rules, check_only=check_only)
             team = OpenTeam(submission=submission, plan=plan, rules_key=key_of_rules)
+            has_any = self.kept_scores.has_any()
             for pair in plan.prepared.pairs:
-                digests = self._checksum(pair.reference.path), digest_of(pair)
+                reference_sha256 = self._checksum(pair.reference.path)
+                if not has_any:
+                    continue  # in a first run, predictions are read once
+                digests = reference_sha256, digest_of(pair)
                 key = outcome_key(team.rules_key, pair, digests)
                 attempt = self.kept_scores.find(pair, key, check_only=check_only)
                 if attempt:

@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 156536683, BITS = 64, CODES = 256, PAIRS = 4096, X_BITS = 24 };
+enum { VERSION = 220144289, BITS = 64, CODES = 256, PAIRS = 4096, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -426,7 +426,7 @@ static void count_beyond(const Window *window, int side, int64_t at, int64_t *pa
 /* --- What is near ------------------------------------------------------------------- */
 
 /* Count the surfels of one map in some planes; those at whose corner the other one has none
- * are `beyond` for now. Returns how many rows have such. */
+ * are `beyond` for now. Returns how many rows have such. `pairs` is NULL to count no codes. */
 static int64_t count_surfels(const Window *window, int side, int64_t from, int64_t to,
                              int64_t *pairs)
 {
@@ -443,7 +443,7 @@ static int64_t count_surfels(const Window *window, int side, int64_t from, int64
             if (!any) continue;
             any = 0;
             for (int64_t at = start; at < start + words; at++) {
-                if (surfels[at]) count_codes(window, side, at, pairs);
+                if (pairs && surfels[at]) count_codes(window, side, at, pairs);
                 any |= beyond[at] = surfels[at] & ~other[at];
             }
             if (any) left[size++] = (Left){number, (int32_t)plane, (int32_t)row};
@@ -614,21 +614,22 @@ static int fill_window(const Window *window, const Map *const maps[2],
 
 /* Count an organ of two maps of one size, in a box.
  *
- * is_organ: 1 for each of its labels, else 0. voxels: of the first, of the second, of both.
- * counts: by code, of the surfels of both maps together: all, and those with none of the
- * other map within the ball, whose rows are sorted, the widest first. lists: two, or NULL;
- * search: or NULL, see list_row. Returns 0, or -1 if `memory` is less than words_needed()
- * says, the arguments make no sense, or a map is broken. */
+ * is_organ: 1 for each of its labels, else 0. has_codes: if the caller has the numbers of the
+ * first map's codes, which then are not counted. voxels: of the first, of the second, of both.
+ * counts: by code, of the surfels of the first, of the second, and of those of both maps with
+ * none of the other within the ball, whose rows are sorted, the widest first. lists: two, or
+ * NULL; search: or NULL, see list_row. Returns 0, or -1 if `memory` is less than
+ * words_needed() says, the arguments make no sense, or a map is broken. */
 API int compare_labels(const Map *first_map, const Map *second_map,
-                       const uint8_t is_organ[CODES], const Box *box, const BallRow *ball,
-                       int64_t ball_size, Word *memory, int64_t memory_words, int64_t voxels[3],
-                       int64_t counts[2][CODES], List *lists, Search *search)
+                       const uint8_t is_organ[CODES], int has_codes, const Box *box,
+                       const BallRow *ball, int64_t ball_size, Word *memory, int64_t memory_words,
+                       int64_t voxels[3], int64_t counts[3][CODES], List *lists, Search *search)
 {
     const Map *const maps[2] = {first_map, second_map};
-    int64_t pairs[2][PAIRS] = {{0}};
+    int64_t pairs[3][PAIRS] = {{0}};
     Window window;
     memset(voxels, 0, 3 * sizeof *voxels);
-    memset(counts, 0, 2 * sizeof *counts);
+    memset(counts, 0, 3 * sizeof *counts);
     for (int side = 0; side < 2; side++) {
         const Map *map = maps[side];
         if (map->height < 1 || map->height >> 31 || map->width < 1 || map->width >> X_BITS) return -1;
@@ -661,12 +662,13 @@ API int compare_labels(const Map *first_map, const Map *second_map,
         if (fill_window(&window, maps, is_organ, box, box->from[0] + from,
                         box->from[0] + start, box->from[0] + end, voxels)) return -1;
         for (int side = 0; side < 2; side++) {
-            int64_t left = count_surfels(&window, side, start - from, end - from, pairs[0]);
+            int64_t *codes = has_codes && side == 0 ? NULL : pairs[side];
+            int64_t left = count_surfels(&window, side, start - from, end - from, codes);
             left = drop_near(&window, side, ball, ball_size, left);
             for (int64_t k = 0; k < left; k++) {
                 int64_t at = window.left[k].number * window.words;
                 for (const int64_t end_of_row = at + window.words; at < end_of_row; at++)
-                    count_beyond(&window, side, at, pairs[1], counts[1]);
+                    count_beyond(&window, side, at, pairs[2], counts[2]);
             }
             if (!lists) continue;
             for (int64_t plane = start - from; plane < end - from; plane++)
@@ -677,7 +679,7 @@ API int compare_labels(const Map *first_map, const Map *second_map,
                 }
         }
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         for (int bits = 0; bits < PAIRS; bits++) {
             if (!pairs[i][bits]) continue;
             counts[i][sorted_code(bits & 0xff)] += pairs[i][bits];

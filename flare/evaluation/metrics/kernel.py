@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, Structure, c_int64, c_void_p
+from ctypes import POINTER, Structure, c_int, c_int64, c_void_p
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 156536683
+VERSION = 220144289
 """Of the kernel that this file can call, as in ``kernel.c``."""
 
 PLAIN = "FLARE_PLAIN"
@@ -72,7 +72,7 @@ def _library() -> ctypes.CDLL | str:
     library.words_needed.argtypes = (array, array, size, POINTER(KernelSearch))
     library.words_needed.restype = c_int64
     library.compare_labels.argtypes = [
-        *(label_map, label_map, array, array),  # labels, box
+        *(label_map, label_map, array, c_int, array),  # labels, box
         *(array, size, array, size),  # ball, memory
         *(array, array, POINTER(KernelList), POINTER(KernelSearch)),  # results
     ]

@@ -17,6 +17,7 @@ from flare.evaluation.metrics.arrays import (
     Counts,
     Labels,
     Spacing,
+    box_around,
     start_of,
     stop_of,
 )
@@ -61,6 +62,9 @@ class PackedMap(VoxelMap):
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         super().__init__(shape)
+        self.codes: dict[tuple[int, ...], Counts] = {}
+        """Numbers of surfels by code, of organs that were counted: by their labels. A
+        reference is compared with the prediction of each team."""
         depth, height, width = shape
         self._items_of_row = (width + 3) // 4
         room = min(depth * height * self._items_of_row, FIRST_ITEMS)
@@ -175,11 +179,15 @@ class PackedPair(LabelPair):
         reach = address(ball), len(ball)
         size = library.words_needed(ends, *reach, search)
         memory = np.empty(size, dtype=np.uint64)
-        counts: Counts = np.zeros((2, 256), dtype=np.int64)
+        counts: Counts = np.empty((3, 256), dtype=np.int64)
+        reference = self.maps[0]
+        is_whole = box_around(self.box, reference.box(self.labels)) == self.box
+        codes = reference.codes.get(self.labels) if is_whole else None
         if library.compare_labels(
-            self.maps[0].as_parameter(),
+            reference.as_parameter(),
             self.maps[1].as_parameter(),
             is_organ,
+            codes is not None,
             ends,
             *reach,
             address(memory),
@@ -190,7 +198,11 @@ class PackedPair(LabelPair):
             search,
         ):
             raise ValueError(f"labels {self.labels} cannot be compared")
-        return Tally(Voxels(*voxels), counts[0], counts[1])
+        if codes is None:
+            codes = counts[0]
+        if is_whole:
+            reference.codes[self.labels] = codes
+        return Tally(Voxels(*voxels), codes + counts[1], counts[2])
 
 
 @lru_cache(maxsize=64)
