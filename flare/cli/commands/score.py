@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError, Progress, say, stopping_with
+from flare.common.environment import importing
 from flare.common.errors import StoppedError
 from flare.common.options import (
     argument,
@@ -68,10 +69,12 @@ class ScoreRequest:
 
 @takes(ScoreRequest, exclusive=("workers", "cluster"))
 def command(request: ScoreRequest) -> None:
-    # Here, as the help should not wait for them.
-    from flare.challenge.metrics import lesions_by
-    from flare.challenge.reading import as_challenge
-    from flare.evaluation.many.score import evaluate_many
+    with importing():  # here, as the help should not wait for them
+        import numpy  # noqa: F401  first, as in `evaluate`
+
+        from flare.challenge.metrics import lesions_by
+        from flare.challenge.reading import as_challenge
+        from flare.evaluation.many.score import evaluate_many
 
     challenge = as_challenge(request.challenge)
     progress = Progress(every_s=60.0)
@@ -153,11 +156,12 @@ def _write_means(request: ScoreRequest, challenge: Challenge) -> None:
 
     if not any(request.output.glob(f"*/{METRICS_JSON}")):
         return  # nor is loaded what a ranking needs
-    from flare.common.files import write_whole
-    from flare.ranking.decisions import organ_flags
-    from flare.ranking.means import team_means
-    from flare.ranking.rank import read_scored
-    from flare.reports.paper.tables import mean_files
+    with importing():
+        from flare.common.files import write_whole
+        from flare.ranking.decisions import organ_flags
+        from flare.ranking.means import team_means
+        from flare.ranking.rank import read_scored
+        from flare.reports.paper.tables import mean_files
 
     table = read_scored(request.output, request.challenge)
     if table is None:
