@@ -19,6 +19,7 @@ import math
 import socket
 import time
 import zlib
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -120,6 +121,16 @@ class _Connection(HTTPSConnection):
         self.response_class = partial(  # type: ignore[assignment]
             _Response, pace=pace
         )
+
+    def _tunnel(self) -> None:
+        """Ask a proxy, and close its answer, which Python 3.11.2 leaves open."""
+        make_response: Any = self.response_class
+        with ExitStack() as answers:
+            self.response_class = lambda *words, **options: (  # type: ignore[assignment]
+                answers.enter_context(make_response(*words, **options))
+            )
+            super()._tunnel()  # type: ignore[misc]
+        self.response_class = make_response
 
     def send(self, data: Any) -> None:
         if self.sock is None:

@@ -1,6 +1,7 @@
 """Hosts and proxies that are slow, endless, odd, or in between."""
 
 import base64
+import gc
 import gzip
 import tarfile
 from contextlib import contextmanager
@@ -351,3 +352,5 @@ def test_a_proxy_that_refuses_is_named_without_what_is_secret(
     assert told.format(port) in error.finding
     assert ("HTTPS_PROXY" in error.remedy) == (tries == 1)
     assert len(proxy.heads) == (tries if reason else 0)
+    del error
+    gc.collect()  # an open socket would be a warning, and that an error
