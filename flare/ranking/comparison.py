@@ -137,11 +137,6 @@ class Difference:
         return self.method is not None and self.cases > 0
 
     @property
-    def is_tested(self) -> bool:
-        """Whether a case differs, by a metric that has a good end."""
-        return self.has_test and self.equal < self.cases
-
-    @property
     def is_significant(self) -> bool:
         """Whether chance alone hardly explains it."""
         return self.p_holm <= ALPHA

@@ -252,7 +252,7 @@ def tests_table(
 
 
 def _test_cells(pair: Difference, *, exact: bool) -> list[Cell]:
-    if not pair.is_tested:
+    if not pair.has_test or pair.equal == pair.cases:
         return [Cell("no test", css="none")] * 3
     return [
         Cell(f"{pair.effect:+.2f}", exact=repr(pair.effect) if exact else ""),

@@ -42,8 +42,7 @@ def command(options: SettingsOptions) -> None:
         problem = "--gpu: it is about what flare serve runs"
         raise InputError(problem, "Give --external, too.")
     rules, has_gpu = read_challenge(options.challenge), options.gpu != "none"
+    phases = settings_for(rules)
     if options.external:
         phases = {"external": external_settings_for(rules, has_gpu=has_gpu)}
-    else:
-        phases = settings_for(rules)
     say(json.dumps(dump(phases), indent=2))

@@ -11,7 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from flare.challenge.lesions import DEFINITIONS
-from flare.challenge.metrics import LEFT_OUT, METRICS, Metric
+from flare.challenge.metrics import LEFT_OUT, METRICS
 from flare.challenge.organs import Organ, TopSlice
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.errors import FileError, FlareError
@@ -236,21 +236,17 @@ def _worst_organs(
 ) -> tuple[OrganScore, ...]:
     """The worst values of a case; an organ is left out where no prediction has any."""
     grid, scores = reference.grid if reference else None, []
+    decides = challenge.absent_organs.reference_decides
     for organ in challenge.organs:
-        names = list(filter(organ.has, challenge.metrics))
         values: dict[str, float | None] = {}
         is_absent = reference and not {*organ.region}.intersection(reference.present)
-        for name in names:
-            is_left_out = is_absent and _is_left_out(METRICS[name], challenge)
+        for name in filter(organ.has, challenge.metrics):
+            metric = METRICS[name]
+            has_none = metric.needs_lesions or (metric.needs_reference and decides)
+            is_left_out = is_absent and has_none
             values[name] = None if is_left_out else _worst(name, grid, challenge)
         scores.append(OrganScore(organ=organ.name, by_metric=values))
     return tuple(scores)
-
-
-def _is_left_out(metric: Metric, challenge: Challenge) -> bool:
-    """Whether no prediction has a value where the reference does not have an organ."""
-    is_left_out = challenge.absent_organs.reference_decides
-    return metric.needs_lesions or (metric.needs_reference and is_left_out)
 
 
 def _means(
