@@ -141,6 +141,7 @@ def test_no_module_imports_itself_by_way_of_others():
     assert len(list(TopologicalSorter(graph).static_order())) >= len(names)
 
 
+@pytest.mark.newest
 def test_no_code_asks_for_the_name_of_a_kind_or_of_a_metric_of_answers():
     """What differs by kind is a field of its record."""
     askers = []

@@ -184,6 +184,7 @@ def test_rows_too_wide_for_a_packed_map_are_counted_by_numpy(monkeypatch):
     assert isinstance(map_of(np.zeros((1, 1, 3), dtype=np.uint8)), PlainMap)
 
 
+@pytest.mark.newest
 def test_two_compilations_give_the_same_bytes_and_no_path(request, tmp_path):
     files = [compiled(request, tmp_path / name) for name in ("a.so", "b.so")]
     (content,) = {file.read_bytes() for file in files}
