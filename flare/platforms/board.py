@@ -71,10 +71,7 @@ def ranked_metrics(challenge: Challenge, metrics: Iterable[Metric]) -> list[Metr
 
 
 def check_ranked(challenge: Challenge, metrics: Iterable[Metric]) -> None:
-    """Refuse a board of some metrics that lacks a score which the challenge ranks by.
-
-    What is measured is on some boards alone.
-    """
+    """Refuse a board of some metrics that lacks a score that the challenge ranks by."""
     names = {metric.name for metric in metrics}
     scores = scored(rule.metric for rule in challenge.ranking)
     if missing := [metric.name for metric in scores if metric.name not in names]:
@@ -114,12 +111,6 @@ def key_of(metric: Metric) -> str:
 
 # --- The files of a submission ------------------------------------------------------
 
-LABEL_MAPS = (
-    "a .nii.gz label map for each case, named {names}."
-    " Labels: {labels}. Save them with the header of the CT."
-)
-"""The label maps of a submission, for its page."""
-
 
 def files_text(challenge: Challenge) -> str:
     """The label maps and the tables of a submission; one sentence, or more."""
@@ -129,8 +120,11 @@ def files_text(challenge: Challenge) -> str:
     if challenge.names != PLAIN_NAMES:
         pattern = challenge.names.prediction_of(CASE)
         names = f"`{pattern}`, where {CASE} is the case"
-    text = LABEL_MAPS.format(labels=challenge.labels_text, names=names)
-    text = f"{text} {challenge.gaps_text}".rstrip()
+    text = (
+        f"a .nii.gz label map for each case, named {names}. Labels:"
+        f" {challenge.labels_text}. Save them with the header of the CT."
+        f" {challenge.gaps_text}"
+    ).rstrip()
     tables = tables_text(challenge)
     return f"{text} Beside them is {tables}." if tables else text
 

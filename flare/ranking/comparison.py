@@ -35,38 +35,27 @@ FEWEST_DRAWS = DRAWS // 2
 Interval = Annotated[tuple[float, float], Is(minItems=2, maxItems=2)]
 
 
-class DifferenceMethod(NamedTuple):
-    """How two evaluations are compared, whatever the way that compares teams."""
+SIGNED_RANKS = "two-sided Wilcoxon signed-rank, paired by case, normal approximation"
+"""How values of each case are compared, in comparison.json."""
 
-    recorded: str
-    """In comparison.json."""
-    note: str
-    """Below the differences."""
-
-
-BY_SIGNED_RANKS = DifferenceMethod(
-    recorded="two-sided Wilcoxon signed-rank, paired by case, normal approximation",
-    note=(
-        "p-values are those of the two-sided Wilcoxon signed-rank test, paired by case:"
-        " cases without a difference are left out (zero method of Wilcoxon), equal"
-        " differences get their average rank, and the normal approximation is used,"
-        " with corrections for ties and continuity, as in flare rank. The effect is the"
-        " matched-pairs rank-biserial correlation: 1 if the new scores are better"
-        " wherever there is a difference, -1 if they are worse."
-    ),
+SIGNED_RANKS_NOTE = (
+    "p-values are those of the two-sided Wilcoxon signed-rank test, paired by case:"
+    " cases without a difference are left out (zero method of Wilcoxon), equal"
+    " differences get their average rank, and the normal approximation is used,"
+    " with corrections for ties and continuity, as in flare rank. The effect is the"
+    " matched-pairs rank-biserial correlation: 1 if the new scores are better"
+    " wherever there is a difference, -1 if they are worse."
 )
-"""Of values of each case."""
 
-BY_PERCENTILES = DifferenceMethod(
-    recorded=f"percentiles of {DRAWS} bootstrap samples of the cases",
-    note=(
-        f"Intervals of differences are those of {DRAWS} bootstrap samples of the cases,"
-        " drawn for both evaluations alike (percentiles 2.5 and 97.5). Whether one is"
-        " right more often is McNemar's exact test: of the cases on which only one of"
-        " both is right, either would be as likely to be it."
-    ),
+PERCENTILES = f"percentiles of {DRAWS} bootstrap samples of the cases"
+"""How values of answers are compared, of all cases together."""
+
+PERCENTILES_NOTE = (
+    f"Intervals of differences are those of {DRAWS} bootstrap samples of the cases,"
+    " drawn for both evaluations alike (percentiles 2.5 and 97.5). Whether one is"
+    " right more often is McNemar's exact test: of the cases on which only one of"
+    " both is right, either would be as likely to be it."
 )
-"""Of values of answers, of all cases together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +270,7 @@ def _difference(
         evaluation=candidate.name,
         metric=metric.name,
         organ=organ,
-        method=BY_SIGNED_RANKS.recorded if metric.better else None,
+        method=SIGNED_RANKS if metric.better else None,
         differences=absent,
         gains=absent,
     )
@@ -349,7 +338,7 @@ def _answer_differences(first: Side, candidate: Side) -> Iterator[AnswerDifferen
         yield AnswerDifference(
             evaluation=candidate.name,
             metric=column,
-            method=BY_PERCENTILES.recorded,
+            method=PERCENTILES,
             before=before,
             after=after,
             difference=after - before,

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from flare.challenge.metrics import metric_named
 from flare.common.text import count
-from flare.ranking.comparison import BY_PERCENTILES, AnswerDifference
+from flare.ranking.comparison import PERCENTILES_NOTE, AnswerDifference
 from flare.reports.comparison import Comparison, p_text, signed
 from flare.reports.model import (
     Cell,
@@ -34,7 +34,7 @@ def comparison_section(comparison: Comparison) -> Section:
             parts.append(_values_table(changes, comparison))
             parts += _tests(name, comparison)
     if any(pair.draws is not None for pair in all_changes):
-        parts.append(Words(BY_PERCENTILES.note, "note"))
+        parts.append(Words(PERCENTILES_NOTE, "note"))
     return Section("answers", "Answers", "Answers in tables and JSON", parts)
 
 

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
-from flare.ranking.comparison import BY_SIGNED_RANKS, Difference
+from flare.ranking.comparison import SIGNED_RANKS_NOTE, Difference
 from flare.reports.answers_comparison import comparison_section
 from flare.reports.charts import difference_axis, gain_shade, spread_chart
 from flare.reports.comparison import (
@@ -79,7 +79,7 @@ def comparison_page(comparison: Comparison) -> Page:
         means = chain(*(testable_means(other.pairs) for other in candidates))
         tests = sum(mean.has_test for mean in means)
         verdicts = [verdict(first, candidate, tests) for candidate in candidates]
-        method = f"{BY_SIGNED_RANKS.note} {_holm_text(comparison, tests)}"
+        method = f"{SIGNED_RANKS_NOTE} {_holm_text(comparison, tests)}"
         certainty += map(Words, (method, METHOD, CERTAINTY))
         tiles = _tiles(comparison)
     title = f"{candidates[0].name} against {first.name}"
