@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flare.ranking.comparison import BY_PERCENTILES, BY_SIGNED_RANKS
+from flare.ranking.comparison import PERCENTILES_NOTE, SIGNED_RANKS_NOTE
 from flare.ranking.uncertainty import METHODS
 from flare.statistics import ALPHA
 
@@ -11,7 +11,7 @@ COUNTED = {"pairs": "n (n - 1)", "alpha": ALPHA, "replaced": "as below"}
 
 METHOD_PARTS = {
     "<!-- methods -->": " ".join(m.paper.format(**COUNTED) for m in METHODS),
-    "<!-- differences -->": BY_SIGNED_RANKS.note,
-    "<!-- differences of answers -->": BY_PERCENTILES.note,
+    "<!-- differences -->": SIGNED_RANKS_NOTE,
+    "<!-- differences of answers -->": PERCENTILES_NOTE,
 }
 """What stands for a part of a page that is written by hand."""
