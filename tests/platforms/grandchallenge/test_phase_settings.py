@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from flare.challenge.metrics import METRICS, Better
+from flare.challenge.metrics import METRICS, Better, metric_named
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import RankedMetric
 from flare.cli.main import main
@@ -94,13 +94,11 @@ AREAS = ("gpu_memory_area_mb_s", "cpu_area_percent_s")
 
 
 def ranking_by(*metrics):
-    rules = read_challenge("flare21")
-    rules_of = {"runtime_s": Better.LOWER}
-    ranking = tuple(
-        RankedMetric(metric=metric, better=rules_of.get(metric, Better.HIGHER))
-        for metric in metrics
-    )
-    return replace(rules, ranking=ranking)
+    ranking = []
+    for name in metrics:
+        better = metric_named(name).better or Better.LOWER
+        ranking.append(RankedMetric(metric=name, better=better))
+    return replace(read_challenge("flare21"), ranking=tuple(ranking))
 
 
 @pytest.mark.parametrize(
