@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 220144289, BITS = 64, CODES = 256, PAIRS = 4096, X_BITS = 24 };
+enum { VERSION = 193781712, BITS = 64, CODES = 256, PAIRS = 4096, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -372,8 +372,9 @@ static const uint32_t SPREAD[256] = {SPREAD_64(0), SPREAD_64(64), SPREAD_64(128)
 /* Count the codes of a word's corners, six at a time where any bit is set: between seven
  * voxels of each row. Of these, four bits for each voxel are made; those of three neighbours
  * tell the codes of two corners, which are counted together. So some corners are counted that
- * are no surfels, whose codes 0 and 255 nobody asks for. If the last corner of a word is one,
- * two begin at an even place: the voxel behind that corner is in the next word. */
+ * are no surfels, whose codes 0 and 255 nobody asks for. If the last corner of a word is a
+ * surfel, two begin at an even place: it must not be counted together with the first corner
+ * of the next word, where the voxel behind that one is. */
 static void count_codes(const Window *window, int side, int64_t at, int64_t *pairs)
 {
     const Around around = around_word(window, side, at);
@@ -612,14 +613,15 @@ static int fill_window(const Window *window, const Map *const maps[2],
     return 0;
 }
 
-/* Count an organ of two maps of one size, in a box.
+/* Count an organ of two maps of one size, the reference first, in a box.
  *
  * is_organ: 1 for each of its labels, else 0. has_codes: if the caller has the numbers of the
  * first map's codes, which then are not counted. voxels: of the first, of the second, of both.
  * counts: by code, of the surfels of the first, of the second, and of those of both maps with
- * none of the other within the ball, whose rows are sorted, the widest first. lists: two, or
- * NULL; search: or NULL, see list_row. Returns 0, or -1 if `memory` is less than
- * words_needed() says, the arguments make no sense, or a map is broken. */
+ * none of the other within the ball, whose rows are sorted, the widest first: the tolerance's,
+ * or that of the ring of a search. lists: two, or NULL; search: or NULL, see list_row. Returns
+ * 0, or -1 if `memory` is less than words_needed() says, the arguments make no sense, or a map
+ * is broken. */
 API int compare_labels(const Map *first_map, const Map *second_map,
                        const uint8_t is_organ[CODES], int has_codes, const Box *box,
                        const BallRow *ball, int64_t ball_size, Word *memory, int64_t memory_words,

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 220144289
+VERSION = 193781712
 """Of the kernel that this file can call, as in ``kernel.c``."""
 
 PLAIN = "FLARE_PLAIN"

@@ -43,7 +43,8 @@ WIDEST = 2**24 - 1
 """Rows of more voxels cannot be packed."""
 
 LOOK_UPS = 2**23
-"""So many steps are tried for near surfels; of an organ, a million at most are."""
+"""So many steps are tried for the surfels of a mask, 64 at once; an organ needs a
+million at most."""
 
 FIRST_ITEMS = 2**19
 """Room for items of a map at first, which is enough for most. It takes memory where it

@@ -33,12 +33,12 @@ from flare.evaluation.metrics.arrays import Spacing
 from flare.evaluation.metrics.ring import lengths_of
 
 Ball = npt.NDArray[np.int32]
-"""Its rows, the widest and nearest first: shape (n, 3), of z, y and half width each. A
+"""Its rows, the widest first: shape (n, 3), of z, y and half width each. A
 row has the corners from -half width to +half width along x."""
 
 
 def ball_rows(spacing: Spacing, tolerance: float, extent: tuple[int, int, int]) -> Ball:
-    """Rows of the ball of radius `tolerance`, the widest and nearest first.
+    """Rows of the ball of radius `tolerance`, the widest first.
 
     No offset needs to be longer than the `extent` of the surfaces. Organs that are
     wider than the tolerance have one ball, whatever their extents are. Lengths are
