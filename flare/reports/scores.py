@@ -441,21 +441,26 @@ def own_scores(
         mean = exact.mean(metric.name)
         if mean.value is not None and metric.is_told(len(mean.present)):
             means[metric.name] = metric.told(mean.value)
-    answers = {}
-    for metric in scored(exact.answers):
-        if metric.tells_cases:
-            answers[metric.name] = metric.told(exact.answers[metric.name])
     return OwnScores(
         challenge=exact.challenge,
         cases=tuple(names.values()),
         organs=exact.organs,
         values=values,
         means=means,
-        answers=answers,
+        answers=rounded_answers(exact.answers),
         failed={names[case]: why for case, why in exact.failed.items()},
         absent=exact.absent,
         ranked=exact.ranked,
     )
+
+
+def rounded_answers(answers: Mapping[str, float]) -> dict[str, float]:
+    """The values of answers as participants may know them."""
+    values = {}
+    for metric in scored(answers):
+        if metric.tells_cases:
+            values[metric.name] = metric.told(answers[metric.name])
+    return values
 
 
 def own_names(files: Sequence[str]) -> list[str]:
