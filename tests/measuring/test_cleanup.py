@@ -22,6 +22,8 @@ from flare.results.team_folder import FolderLock
 from tests.builders import ROOT, error_of, wait_until
 from tests.builders.teams import SCRIPTS
 
+pytestmark = pytest.mark.newest  # they wait for processes
+
 KILLED = """
 import sys, time
 from pathlib import Path

@@ -24,6 +24,8 @@ from tests.builders.teams import PREDICT, SCRIPTS
 from tests.fakes.plain import PlainEngine
 from tests.measuring.conftest import FakeGpu
 
+pytestmark = pytest.mark.newest  # they wait for processes
+
 HUNGRY = "touch $SCRIPTED/out-of-memory; echo killed; exit 137"
 NOBODY = "echo 'unable to find user nobody' > $SCRIPTED/error; exit 126"
 

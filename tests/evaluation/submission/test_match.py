@@ -261,6 +261,7 @@ def test_missing_cases_may_be_in_an_archive(match):
     assert "more/rest.zip" in problem.finding
 
 
+@pytest.mark.newest
 @given(
     st.lists(st.from_regex(r"[a-z]{1,3}[_-]?\d{1,3}", fullmatch=True), max_size=8),
     st.lists(st.from_regex(r"[A-Z]{1,3}_?\d{1,3}", fullmatch=True), max_size=8),
