@@ -27,6 +27,8 @@ from tests.builders.running import record
 from tests.builders.teams import PREDICT
 from tests.measuring.conftest import Notes
 
+pytestmark = pytest.mark.newest  # they wait for processes
+
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
